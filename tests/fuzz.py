@@ -5,7 +5,8 @@
     make fuzz MINUTES=60 ARGS="--spark"             now and then on Spark too, strategy by strategy
 
 A case is a program with its facts (tests/strategies), thresholds, a number of threads and a grade
-of search; one in six goes through the tasks of *meshed*, side by side in this process, and one in
+of search. Some programs make more facts than anyone waits for, and must stop at their limits. Of
+the others, one in six goes through the tasks of *meshed*, side by side in this process, and one in
 six is watched while facts come and go. The reference engine says what must come out; where facts
 are too many for it, the embedded engine with its plainest thresholds. Facts are looked at wherever
 some are added (CALADAN_CHECK). A case that fails is made smaller, and written as a folder that
@@ -43,6 +44,12 @@ from tests.strategies.mixed_programs import mixed_programs
 from tests.strategies.random_programs import Facts, free, random_programs
 from tests.strategies.random_thresholds import NEVER, random_thresholds
 from tests.strategies.recursions import recursions
+from tests.strategies.written_programs import (
+    Limits,
+    random_limits,
+    unbounded_products,
+    written_programs,
+)
 
 import caladan
 from caladan.join.estimates import GRADES
@@ -65,6 +72,7 @@ PATIENCE = 60  # seconds for a run, after which it counts as one that does not e
 SPARK_PATIENCE = 400  # the same for Spark, whose processes may get little of a busy machine
 SHRINKING = 90  # seconds for making a case smaller
 REFERENCE = 5  # seconds for the reference engine, after which a case is let go
+LATE = 10  # seconds of CPU time, on all cores, that a run may take past its limit
 
 
 @dataclass(frozen=True)
@@ -82,12 +90,14 @@ class Case:
     large: bool = False
     changes: Changes | None = None
     """How the facts came to be what they are, while the program was watched."""
+    limits: Limits | None = None
+    """Of a program that makes more facts than anyone waits for: it has to stop at them."""
 
     @property
     def asked(self) -> dict[str, Any]:
         """What is not as it always is, as meta.toml has it."""
         names = ("threads", "search", "strategy", "tasks", "splitting")
-        known = {name: getattr(self, name) for name in names}
+        known = {name: getattr(self, name) for name in names} | (self.limits or {})
         return {name: value for name, value in known.items() if value is not None}
 
 
@@ -114,9 +124,16 @@ KINDS = ("random", "recursive", "recursive", "large", "mixed", "mixed", "extreme
 def cases(draw: st.DrawFn, kinds: Sequence[str] = KINDS) -> Case:
     """Programs small enough for the reference engine; now and then a larger one."""
     kind = draw(st.sampled_from(kinds))
+    limits: Limits | None = None
     if kind == "mixed":
         mixed = draw(mixed_programs())
         text, facts = mixed.text, mixed.facts
+    elif kind == "written":
+        written = draw(written_programs())
+        text, facts = written.text, written.facts
+    elif kind == "product":
+        product = draw(unbounded_products())
+        text, facts, limits = product.text, product.facts, draw(random_limits())
     elif kind == "random":
         made = draw(random_programs(layers=6))
         text, facts = unparse(made.program), made.facts
@@ -128,10 +145,10 @@ def cases(draw: st.DrawFn, kinds: Sequence[str] = KINDS) -> Case:
         text, facts = found.text, found.facts
     threads = draw(st.sampled_from([1, 2]))
     search = draw(st.sampled_from([None, None, *GRADES]))
-    chosen = draw(random_thresholds())
-    case = Case(text, facts, chosen, threads, search, large=kind == "large")
+    chosen = draw(st.one_of(st.just(Thresholds()), random_thresholds(), random_thresholds()))
+    case = Case(text, facts, chosen, threads, search, large=kind == "large", limits=limits)
     how = draw(st.integers(0, 5))
-    if how > 1:
+    if how > 1 or limits is not None:
         return case
     if how == 1:
         return draw(watched(case))
@@ -221,6 +238,26 @@ def check(engine: Any, case: Case, right: Answered) -> None:
             raise WrongAnswerError(f"goal {number}: {different}")
 
 
+def check_stops(case: Case) -> None:
+    """Run a case that makes too many facts; fail unless it stops soon after its limit."""
+    assert case.limits is not None
+    db = caladan.connect("embedded")
+    for name, rows in case.facts.items():
+        db.add(name, rows)
+    started = time.process_time()
+    with warnings.catch_warnings(), thresholds.using(case.chosen):
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        try:
+            out = db.run(case.text, search=case.search, **case.limits)
+            for answer in out.answers:
+                answer.count()
+        except caladan.Stopped:
+            pass
+    took = time.process_time() - started
+    if took > case.limits.get("timeout", 0) + LATE:
+        raise WrongAnswerError(f"took {took:.1f} s of CPU time with {case.limits}")
+
+
 # ── What failed ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -245,6 +282,8 @@ def write(folder: Path, case: Case, expected: Answered, why: str) -> None:
     chosen = {"small_rounds_cold": 0, **case.chosen.changes()}
     lines += [f"{name} = {value}" for name, value in chosen.items()]
     (folder / "meta.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if case.limits is not None:
+        return  # what must come out is an end
     for stem, (types, rows) in zip(Folder(folder, {}).queries(), expected.answers, strict=True):
         header = [tuple(types) if types else ("()",)]
         _write_rows(folder / "expected" / f"{stem}.csv", [*header, *(r or ("()",) for r in rows)])
@@ -299,9 +338,9 @@ class Fuzzing:
             if known is None and time.monotonic() > self.until:
                 return
             self.cases += 1
-            right = wanted(case)
+            right = Answered([]) if case.limits is not None else wanted(case)
             try:
-                check(engine, case, right)
+                check_stops(case) if case.limits is not None else check(engine, case, right)
             except UnsatisfiedAssumption:  # let go of
                 raise
             except Exception as problem:

@@ -22,19 +22,24 @@ if TYPE_CHECKING:
     from caladan.program.events import Listener
     from caladan.session.listeners import EventLog
     from caladan.session.result import CaladanWarning, Relation, Result, Stopped
+    from caladan.session.runners import DatalogRunner, RaSQLRunner
     from caladan.session.session import Session, connect
+    from caladan.session.stream import RunningStream, stream
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CaladanError",
     "CaladanWarning",
+    "DatalogRunner",
     "Diagnostic",
     "EventLog",
     "Listener",
     "Program",
+    "RaSQLRunner",
     "Relation",
     "Result",
+    "RunningStream",
     "Session",
     "Stopped",
     "between",
@@ -44,26 +49,32 @@ __all__ = [
     "one_of",
     "predicate",
     "stored",
+    "stream",
     "table",
 ]
 
 _HOMES = {
     "CaladanError": "program.diagnostics",
     "CaladanWarning": "session.result",
+    "DatalogRunner": "session.runners",
     "Diagnostic": "program.diagnostics",
     "EventLog": "session.listeners",
     "Listener": "program.events",
     "Program": "program",
+    "RaSQLRunner": "session.runners",
     "Relation": "session.result",
     "Result": "session.result",
     "Session": "session.session",
     "Stopped": "session.result",
+    "RunningStream": "session.stream",
     "between": "join.search.specs",
     "connect": "session.session",
     "jdbc": "data.external",
+    "load_ipython_extension": "session.notebook",
     "one_of": "join.search.specs",
     "predicate": "join.search.specs",
     "stored": "data.external",
+    "stream": "session.stream",
     "table": "data.external",
 }
 

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from caladan.cli import main
+from caladan.cli.editor import coloured, completions, history_file, reader
+from caladan.cli.repl import _is_whole
 
 Typed = Callable[..., tuple[int, str, str]]
 
@@ -219,3 +221,89 @@ def test_files_have_headers_and_delimiters_and_what_is_declared_alone_has_none(
     text = "database({arc(A: integer, B: integer), none(A: integer)}).\n:data arc arc.csv\n"
     text += "arc(2, 1)? none(1)?\n"
     assert typed(text, "--header", "--delimiter", ";") == (0, "true\nfalse\n", "")
+
+
+def test_a_question_gets_the_help_that_a_rule_gets(typed: Typed) -> None:
+    code, _, err = typed(RULES + "arc(X, Y), not arc(Y, X)?\narc(X, Y), X != 3?\ntc(1, X).\n")
+    assert code == 1
+    lines = err.splitlines()
+    assert lines[0].startswith("<repl>:1:12: error[C001]: ")
+    assert lines[1:3] == ["  1 | arc(X, Y), not arc(Y, X)", "    |            ^^^"]
+    assert "for negation write `~`" in err
+    assert "for not equal write `~=`" in err
+    assert "to ask, end with `?`: `tc(1, X)?`" in err
+
+
+def test_statements_are_taken_back(typed: Typed) -> None:
+    text = (
+        RULES
+        + "tc(2, 3)?\n:delete arc(2, 3)\ntc(2, 3)?\narc(5, 6).\narc(5, 6)?\n:undo\narc(5, 6)?\n"
+    )
+    code, out, err = typed(text + ":list\n")
+    assert (code, err) == (0, "")
+    said = ["true", "deleted 1 statement", "false", "true", "took back the last statement", "false"]
+    kept = ["arc(1, 2).", "tc(X, Y) <- arc(X, Y).", "tc(X, Z) <- tc(X, Y),", "arc(Y, Z)."]
+    assert [line.strip() for line in out.splitlines()] == [*said, *kept]
+
+
+def test_a_relation_that_was_taken_back_is_gone(typed: Typed) -> None:
+    code, out, err = typed(
+        RULES + "tc(1, 3)?\n:delete arc\ntc(1, 3)?\n:delete arc\n:undo\n:undo\n:undo\n"
+    )
+    assert (code, out.splitlines()[:2]) == (1, ["true", "deleted 2 statements"])
+    codes = [line.partition("[")[2][:4] for line in err.splitlines() if "error[" in line]
+    assert set(codes) == {"C010", "C050"}
+    assert "nothing was said of `arc` here" in err
+    assert "there is nothing to undo" in err
+
+
+def test_save_and_load(typed: Typed, tmp_path: Path) -> None:
+    path = tmp_path / "saved.dl"
+    assert typed(f"{RULES}:save {path}\n") == (0, f"wrote {path}\n", "")
+    assert typed(f":load {path}\ntc(1, 3)?\n") == (0, "true\n", "")
+
+
+def test_sql_reads_what_rules_derive(typed: Typed) -> None:
+    code, out, err = typed(RULES + ":sql SELECT count(*) AS n FROM tc\n:sql SELEC\n")
+    assert rows(out) == [["answer"], ["n"], ["3"]]
+    assert code == 1
+    assert "error[C060]" in err
+
+
+def test_words_without_a_colon(typed: Typed) -> None:
+    code, out, err = typed("help\nquit\np(1).\n")
+    assert (code, err) == (0, "")
+    assert ":undo" in out
+
+
+def test_lines_of_prompt_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enter ends a statement that is whole, and begins a line in one that is not."""
+    from prompt_toolkit.application import create_app_session
+    from prompt_toolkit.input import create_pipe_input
+    from prompt_toolkit.output import DummyOutput
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TERM", "xterm")
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        read = reader(lambda: ["reaches", ":help"], _is_whole)
+        keys.send_text("p(X) <-\rq(X).\r")
+        assert read("caladan> ") == "p(X) <-\nq(X)."
+        keys.send_text(":help\r")
+        assert read("caladan> ") == ":help"
+        keys.send_text("\x04")
+        with pytest.raises(EOFError):
+            read("caladan> ")
+    assert history_file().read_text().splitlines() == ["p(X) <- q(X).", ":help"]
+
+
+def test_completions() -> None:
+    assert completions("p(X) <- rea", ["reaches", "read", "arc"]) == ("rea", ["reaches", "read"])
+    assert completions(":he", ["head", ":help"]) == (":he", [":help"])
+    assert completions("p(", ["reaches"]) == ("", [])
+
+
+def test_colours_lose_nothing() -> None:
+    line = "p(X, 'it') <- ~q(X, 1.5), $N > 2. % why"
+    assert "".join(text for _, text in coloured(line)) == line
+    assert ("ansigreen", "'it'") in coloured(line)
+    assert ("ansibrightblack", " % why") in coloured(line)

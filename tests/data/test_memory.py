@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import namedtuple
+from collections.abc import Iterator, Mapping, Set
 
 import numpy as np
 import pandas as pd
@@ -57,6 +58,31 @@ def test_every_kind_of_data(data: object) -> None:
         table, _none = load("arc", given, ARC)
         assert table.to_pylist() == [{"A": 1, "B": 0.5}, {"A": 2, "B": 1.0}]
         assert table.schema.types == [pa.int32(), pa.float64()]
+
+
+class EdgeView(Set, Mapping):  # type: ignore[type-arg]
+    """As networkx has it: a set of edges, which maps each to its attributes."""
+
+    def __init__(self, edges: list[tuple[int, int]]) -> None:
+        self._edges = edges
+
+    def __contains__(self, edge: object) -> bool:
+        return edge in self._edges
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self._edges)
+
+    def __len__(self) -> int:
+        return len(self._edges)
+
+    def __getitem__(self, edge: tuple[int, int]) -> dict[str, object]:
+        return {"weight": 1}
+
+
+def test_a_set_that_is_a_mapping_is_a_set() -> None:
+    db = cal.connect("embedded")
+    db.add("arc", EdgeView([(1, 2), (2, 3)]))
+    assert db.query("arc(X, Y)").rows() == [(1, 2), (2, 3)]
 
 
 def test_nothing_is_data_too() -> None:

@@ -19,7 +19,8 @@ are those of Spark SQL; other names of a function, from SQL and Soufflé, are gi
 engines give the same values, which are Spark's where engines differ. A function that gives true or
 false may stand as a literal: `p(X) <- q(X), contains(X, "a")`. SQL calls the same functions by the
 same names, also in recursive views. `db.define` adds functions of Python, and hides one of the same
-name.
+name. A function that gives several rows stands after `in`: `p(X) <- q(N), X in range(0, N)`; one of
+Python's is defined with `returns="integer*"`.
 
 A whole number is taken where a double or a decimal is wanted, a date where a datetime is, and text
 that is written out where a date is: `year("2024-01-31")`. A function of a missing value is missing.
@@ -41,11 +42,15 @@ def _section(row: FunctionRow) -> str:
     lines = [f"### {row.name}", ""]
     lines += [f"    {row.name}{overload}" for overload in row.overloads]
     lines += ["", textwrap.fill(row.summary, 100), ""]
-    lines.append(f"Example: `{row.example[0]}` is `{_shown(row.example[1])}`.")
+    made = f"`{_shown(row.example[1])}`"
+    shown = (
+        f"`{row.example[0]}` is {made}" if row.rows is None else f"`X in {row.example[0]}`: {made}"
+    )
+    lines.append(f"Example: {shown}.")
     others = [*row.aliases, *(f"{name} (SQL)" for name in row.sql)]
     if others:
         lines.append(textwrap.fill(f"Also: {', '.join(others)}.", 100))
-    if "spark" in row.lacks:
+    if "spark" in row.lacks and row.rows is None:
         lines.append(
             textwrap.fill(f"On Spark a Python worker calls it: {row.lacks['spark']}.", 100)
         )
@@ -53,6 +58,8 @@ def _section(row: FunctionRow) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, str):
         return f'"{value}"'
     return value.hex() if isinstance(value, bytes) else text_of(value)  # pyright: ignore[reportArgumentType]

@@ -1,6 +1,7 @@
 """Functions in rules: as literals, solved for an argument, in recursion, and where they fail."""
 
 import datetime as dt
+import re
 from typing import Any
 
 import pytest
@@ -76,6 +77,71 @@ def test_recursion_through_functions(engine: str) -> None:
 def test_what_changes_is_no_function(name: str) -> None:
     with pytest.raises(cal.CaladanError, match="a rule gives the same for the same facts"):
         cal.connect("embedded").run(f"p({name}()). query p(X).")
+
+
+SEVERAL = """
+database({q(T: string, N: long)}).
+count(X) <- X in range(1, 5).
+below(T, X) <- q(T, N), X in range(0, N).
+words(T, W) <- q(T, _), W in split(T, " ").
+letters(C) <- q(T, _), W in split(T, " "), C in split(W, "").
+both(X) <- q(_, N), X in range(0, N), X mod 2 = 0, Y = X + 1, Y < N.
+either(X) <- q(_, N), (X in range(0, N) ; X = 100).
+steps(X) <- X in range(0, 2).
+steps(Y) <- steps(X), Y in range(X, X + 2), Y < 6.
+far(count<X>) <- X in range(0, 3000, 3).
+mine(T, D) <- q(T, N), D in divisors(N).
+query count(X). query below(T, X). query words(T, W). query letters(C). query both(X).
+query either(X). query steps(X). query far(N). query mine(T, D).
+"""
+
+
+def divisors(number: int) -> list[int]:
+    return [n for n in range(1, number + 1) if number % n == 0]
+
+
+def several(engine: Any, **options: Any) -> list[Any]:
+    with cal.connect(engine) as db:
+        db.define("divisors", divisors, returns="long*")
+        db.add("q", [("my spice", 6), ("melange", 3)])
+        return [sorted(answer.rows()) for answer in db.run(SEVERAL, **options).answers]
+
+
+EXPECTED = [
+    [(1,), (2,), (3,), (4,)],
+    sorted([("my spice", x) for x in range(6)] + [("melange", x) for x in range(3)]),
+    [("melange", "melange"), ("my spice", "my"), ("my spice", "spice")],
+    sorted({(letter,) for letter in "myspicemelange"}),
+    [(0,), (2,), (4,)],
+    [(x,) for x in (0, 1, 2, 3, 4, 5, 100)],
+    [(x,) for x in range(6)],
+    [(1000,)],
+    [("melange", 1), ("melange", 3), *(("my spice", n) for n in (1, 2, 3, 6))],
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_functions_that_give_several_rows(engine: str) -> None:
+    assert several(engine) == EXPECTED
+
+
+def test_functions_that_give_several_rows_on_spark(spark: Any) -> None:
+    assert several(spark, strategy="frame") == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("p(range(1, 2)). query p(X).", "`range` gives several rows"),
+        ("p(X) <- X in abs(1). query p(X).", "`abs` gives one value"),
+        ("p(X) <- X in L, q(L). query p(X).", "expected a function that gives several rows"),
+        ("p(X) <- X in range(0, N). query p(X).", "is not bound"),
+        ("p(X) <- X in range(0, 1, 0). query p(X).", "a range needs a step that is not 0"),
+    ],
+)
+def test_mistakes_with_several_rows(text: str, message: str) -> None:
+    with pytest.raises(cal.CaladanError, match=re.escape(message)):
+        cal.connect("embedded").run(text).answer.rows()
 
 
 FAILURES = [

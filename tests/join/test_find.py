@@ -72,7 +72,7 @@ def test_in_the_manner_of_the_seed() -> None:
         ("age(p, a)", {"a": np.array([36, 3])}, ["alia", "jessica"]),
         ("age(p, a)", {"a": 36}, ["jessica"]),
         ("age(p, a)", {"a": lambda age: age % 2 == 0}, ["duncan", "jessica"]),
-        ("age(p, a)", {"a": predicate(lambda age: age % 5 == 0, vectorised=True)},
+        ("age(p, a)", {"a": predicate(lambda age: age % 5 == 0, vectorized=True)},
          ["duncan", "paul"]),
         ("age(p, _)", {"p": between("d", "k")}, ["duncan", "jessica"]),
         ("age(p, _)", {"p": "paul"}, ["paul"]),

@@ -23,7 +23,7 @@ def test_what_fails_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Here no rule of a recursion is evaluated after the first round."""
     state = fuzz.Fuzzing(tmp_path, time.monotonic() + 250, shrink=False)
     small = fuzz.cases().filter(
-        lambda case: not case.large and case.tasks is None and case.changes is None
+        lambda case: not (case.large or case.tasks or case.changes or case.limits)
     )
     with monkeypatch.context() as patch:
         patch.setattr(ReadyRule, "may_derive", lambda self: self.rule.seed is None)
@@ -81,3 +81,14 @@ def test_it_ends_in_time_and_says_how_far_it_is(
     assert fuzz.main(["--minutes", "0.05", "--out", str(tmp_path), "--seed", "1"]) == 0
     assert time.monotonic() - started < 250
     assert "cases, 0 failed" in capsys.readouterr().out
+
+
+def test_a_product_without_a_condition_stops_at_its_limit(tmp_path: Path) -> None:
+    text = (
+        "database({e(A: integer)}).\nq(W, X, Y, Z) <- e(W), e(X), e(Y), e(Z).\nquery q(A, B, C, D)."
+    )
+    facts: Any = {"e": [(i,) for i in range(200)]}
+    case = fuzz.Case(text, facts, Thresholds(), limits={"timeout": 1, "max_facts": 1000})
+    fuzz.check_stops(case)
+    fuzz.write(tmp_path / "made", case, fuzz.Answered([]), "a reason")
+    assert written(tmp_path / "made").replay["max_facts"] == 1000

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import caladan as cal
@@ -196,3 +198,31 @@ def test_a_column_is_looked_for_where_it_is_said_to_be() -> None:
             "WITH recursive d(B, min() AS W) AS (SELECT 1, 0) UNION "
             "(SELECT w.B, d.W + w.c3 FROM d, w WHERE d.B = w.c1) SELECT B, W FROM d"
         )
+
+
+def test_data_is_looked_through_for_nulls_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from caladan.sql.duck import DuckDB
+
+    looked: list[object] = []
+    nulls = DuckDB.nulls
+
+    def counting(self: DuckDB, frame: Any) -> list[str]:
+        looked.append(frame)
+        return nulls(self, frame)
+
+    monkeypatch.setattr(DuckDB, "nulls", counting)
+    pq.write_table(pa.table({"A": [1, 2], "B": [2, 3]}), tmp_path / "arc.parquet")
+    query = """
+        WITH recursive tc(A, B) AS (SELECT A, B FROM arc) UNION
+            (SELECT tc.A, arc.B FROM tc, arc WHERE tc.B = arc.A)
+        SELECT count(*) AS n FROM tc
+    """
+    with cal.connect("embedded") as db:
+        db.add("arc", tmp_path / "arc.parquet")
+        assert [db.sql(query).rows() for _ in range(3)] == [[(3,)]] * 3
+        assert len(looked) == 1
+        pq.write_table(pa.table({"A": [1, None], "B": [2, 3]}), tmp_path / "arc.parquet")
+        db.add("arc", tmp_path / "arc.parquet")
+        assert db.sql(query.replace("FROM arc)", "FROM arc WHERE A IS NOT NULL)")).rows() == [(1,)]

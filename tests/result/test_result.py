@@ -45,6 +45,9 @@ def test_ways_out(people: Relation) -> None:
     assert people.rows()[2] == ("paul", 15, 61.5, True, NOON)
     assert people.arrow().equals(PEOPLE)
     assert people.pandas()["age"].tolist() == [15, 4, 9]
+    assert people.to_pandas().equals(people.pandas())
+    assert people.to_arrow().equals(people.arrow())
+    assert people.to_polars().equals(people.polars())
     assert people.polars()["age"].to_list() == [15, 4, 9]
     assert pl.DataFrame(people).height == 3
     assert pa.table(people).num_rows == 3
@@ -110,7 +113,7 @@ def test_html_is_escaped_and_capped() -> None:
     many = Relation("m", wrap(pa.table({"x": ["<b>"] + [f"{i:03}" for i in range(99)]})))
     page = many._repr_html_()
     assert "m: 100 facts" in page
-    assert "<p>… and 50 more</p>" in page
+    assert "<p>… and 80 more</p>" in page
     assert "<b>" not in Relation("m", wrap(pa.table({"x": ["<b>"]})))._repr_html_()
 
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
 
 import caladan as cal
 from caladan.cli import main
-from caladan.join.estimates import GRADES as BY_NAME
-from caladan.program.options import GRADES, Options, RunOptions, checked
+from caladan.data.output import FORMATS
+from caladan.join.estimates import GRADES as BY_NAME, grade_named
+from caladan.language import LANGUAGES
+from caladan.program.diagnostics import CaladanError
+from caladan.program.options import (
+    GRADE_ALIASES,
+    GRADES,
+    STRATEGIES,
+    EngineName,
+    FileFormat,
+    LanguageName,
+    Options,
+    RunOptions,
+    checked,
+)
 
 PROGRAM = "p(1). query p(X)."
 
@@ -35,7 +49,7 @@ WRONG = [
     ({"memory": 1e9}, "memory must be a number of bytes greater than 0"),
     ({"strategy": "nope"}, "strategy must be one of single, cubed, pivoted, meshed, frame, not"),
     ({"strategy": 3}, "strategy must be one of single, cubed, pivoted, meshed, frame, not 3"),
-    ({"search": "nope"}, "search must be one of jessica, paul, ghanima, leto, not 'nope'"),
+    ({"search": "nope"}, "search must be one of jessica, paul, ghanima, leto, rows, values"),
     ({"permissive": "no"}, "permissive must be True or False, not 'no'"),
     ({"checkpoint": ""}, "checkpoint must be the path or URI of a folder, not ''"),
     ({"checkpoint": 5}, "checkpoint must be the path or URI of a folder, not 5"),
@@ -96,8 +110,8 @@ def test_the_names_are_those_of_the_search() -> None:
         (("--max-rounds", "0"), "max_rounds must be"),
         (("--max-facts", "-5"), "max_facts must be"),
         (("--memory", "x"), "memory must be"),
-        (("--strategy", "nope"), "strategy must be one of"),
-        (("--search", "nope"), "search must be one of"),
+        (("--strategy", "nope"), "--strategy: 'nope' is none of single, cubed"),
+        (("--search", "nope"), "--search: 'nope' is none of jessica, paul"),
         (("--checkpoint", ""), "checkpoint must be"),
     ],
 )
@@ -160,7 +174,7 @@ def test_they_are_the_same_for_every_command(
     path.write_text("n(1). n(Y) <- n(X), X < 100, Y = X + 1. expect n(3). query n(X).")
     engine = ["--engine", "embedded"]
     assert main([command, str(path), *engine, "--search", "nope"]) != 0
-    assert "error[C050]: search must be one of jessica, paul" in capsys.readouterr().err
+    assert "error[C050]: --search: 'nope' is none of jessica, paul" in capsys.readouterr().err
     assert main([command, str(path), *engine, "--search", "leto", "--memory", "1g"]) == 0
     if command != "explain":
         assert main([command, str(path), *engine, "--max-rounds", "5"]) != 0
@@ -172,3 +186,23 @@ def test_engines_are_asked_only_what_all_of_them_answer() -> None:
     sources = (Path(cal.__file__).parent).rglob("*.py")
     asked = re.compile(r"""getattr\([\w.()]*_?(engine|started\(\)), """)
     assert not [path for path in sources if asked.search(path.read_text(encoding="utf-8"))]
+
+
+def test_grades_have_plain_names() -> None:
+    for plain, seed in GRADE_ALIASES.items():
+        assert checked({"search": plain}).search == seed
+        assert grade_named(plain).name == seed
+    with pytest.raises(CaladanError, match="did you mean `exact`"):
+        checked({"search": "exct"})
+
+
+def test_names_are_literal_types() -> None:
+    """An editor lists them, and a type checker knows a wrong one."""
+    hints = get_type_hints(RunOptions)
+    assert set(STRATEGIES) <= set(get_args(get_args(hints["strategy"])[0]))
+    assert {*GRADES, *GRADE_ALIASES} == set(get_args(get_args(hints["search"])[0]))
+    connect = inspect.signature(cal.connect).parameters["engine"].annotation
+    assert "EngineName" in connect
+    assert set(get_args(EngineName)) == {"spark", "embedded", "reference"}
+    assert set(get_args(LanguageName)) == set(LANGUAGES)
+    assert set(get_args(FileFormat)) == {*FORMATS.values(), "delta"}

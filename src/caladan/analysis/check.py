@@ -18,6 +18,7 @@ from caladan.analysis.core import (
     by_head,
     with_open,
 )
+from caladan.analysis.generators import expand
 from caladan.analysis.monotone import monotone
 from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
@@ -60,14 +61,16 @@ def check(
     program = define_aggregates(program, {}, found)
     found.raise_errors()
     placed, written = named_columns(program, catalog, found)
-    called = predicates(parameters(placed, values, found), catalog)
+    expanded = expand(placed, catalog)
+    called = predicates(parameters(expanded.program, values, found), catalog)
     resolve(called, catalog, found, suggested)
     called, staged, clocks = stages(called, catalog)
     bound, best = witnesses(called, catalog, found)
     # What is wrong with names was reported above, by those that the user knows.
     known = resolve(bound, catalog, Diagnostics(), suggested)
     normal = normalize(bound, found, unsound(bound, known))
-    internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best | staged
+    internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best
+    internal |= {**expanded.made, **staged}
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
     safety([rule for rule in typed.rules if rule.head not in best], found)
@@ -93,7 +96,7 @@ def check(
                 )
     found.hide(internal)
     found.raise_errors()
-    monotone(cliques, relations, facts, found, clocks)
+    monotone(cliques, relations, facts, found, expanded.made, clocks)
     return Checked(
         relations, rules, cliques, goals, found.warnings, facts=facts, open_facts=typed.open_facts
     )

@@ -6,23 +6,36 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from caladan.analysis.core import CoreAtom, CoreRule, Facts, OpenFacts, Term
-from caladan.analysis.type_check import as_written, constant_type, partial_type, stands_for, widened
+from caladan.analysis.type_check import (
+    as_decimal,
+    as_written,
+    constant_type,
+    operand_types,
+    partial_type,
+    stands_for,
+    widened,
+)
 from caladan.program import (
     Aggregate,
+    Arithmetic,
     Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
     Function,
+    Negative,
     Object,
     Type,
     Value,
+    operations,
 )
 from caladan.program.diagnostics import Diagnostics, Span
 from caladan.program.functions import Resolved, find, resolved
+from caladan.program.notation import width_of
 from caladan.program.objects import Objects
 from caladan.program.transform import replace_in
+from caladan.program.types import decimal
 
 
 def _has_parameters(fact: CoreRule) -> bool:
@@ -85,22 +98,72 @@ class ConstantFitter:
             return self._constant(node, type)
         if isinstance(node, Aggregate):
             return replace(node, terms=tuple(self._inside(t, known) for t in node.terms))
-        return self._inside(node, known)
+        return self._as(node, type, known)
+
+    def _as(self, node: Expression, type: Type, known: Mapping[str, Type]) -> Expression:
+        """An expression as a value of a type: integers, decimals and doubles become each other."""
+        if isinstance(node, Constant) and type.is_decimal:
+            return self._operand(node, type, known)
+        own = partial_type(node, known)
+        made = self._inside(node, known)
+        return made if own is None else operations.converted(made, own, type)
 
     def _inside(self, node: Expression, known: Mapping[str, Type]) -> Expression:
         def change(part: Expression) -> Expression | None:
-            if isinstance(part, Call) and not isinstance(part, Function):
-                return self._call(part, known)
-            if not isinstance(part, Conditional):
-                return None
-            return replace(
-                part,
-                condition=tuple(self.comparison(c, known) for c in part.condition),
-                then=self._inside(part.then, known),
-                otherwise=self._inside(part.otherwise, known),
-            )
+            match part:
+                case Call() if not isinstance(part, Function):
+                    return self._call(part, known)
+                case Arithmetic():
+                    return self._arithmetic(part, known)
+                case Negative():
+                    type = partial_type(part.operand, known)
+                    found = None if type is None else operations.find("-", type)
+                    if type is None or found is None:
+                        return None
+                    operand = self._inside(part.operand, known)
+                    return operations.operation(part, found[0], [operand], [type], found[1])
+                case Conditional():
+                    type = partial_type(part, known)
+                    return replace(
+                        part,
+                        condition=tuple(self.comparison(c, known) for c in part.condition),
+                        then=self._branch(part.then, type, known),
+                        otherwise=self._branch(part.otherwise, type, known),
+                    )
+                case _:
+                    return None
 
         return replace_in(node, change)
+
+    def _branch(self, node: Expression, type: Type | None, known: Mapping[str, Type]) -> Expression:
+        return self._inside(node, known) if type is None else self._as(node, type, known)
+
+    def _arithmetic(self, node: Arithmetic, known: Mapping[str, Type]) -> Expression | None:
+        """Arithmetic on other values than plain numbers as the operation that it is."""
+        left, right = operand_types(node, known)
+        if left is None or right is None:
+            return None
+        found = operations.find(node.operator, left, right)
+        if found is None:
+            if not (left.is_decimal or right.is_decimal):
+                return None
+            sides = ((node.left, left), (node.right, right))
+            one, other = (
+                operations.converted(self._inside(side, known), type, Type.DOUBLE)
+                for side, type in sides
+            )
+            return replace(node, left=one, right=other)
+        sides = ((node.left, left), (node.right, right))
+        arguments = [self._operand(side, type, known) for side, type in sides]
+        return operations.operation(node, found[0], arguments, (left, right), found[1])
+
+    def _operand(self, node: Expression, type: Type, known: Mapping[str, Type]) -> Expression:
+        if isinstance(node, Constant) and type.is_decimal:
+            value = as_decimal(node)
+            return node if value is None else node.fitted(value, type)
+        if isinstance(node, Constant) and isinstance(node.value, str):
+            return self._constant(node, type)
+        return self._inside(node, known)
 
     def _call(self, node: Call, known: Mapping[str, Type]) -> Call:
         """A call whose literals are of the types that it takes: a date may be written as text."""
@@ -117,17 +180,22 @@ class ConstantFitter:
 
     def comparison(self, node: Comparison, known: Mapping[str, Type]) -> Comparison:
         left, right = self._inside(node.left, known), self._inside(node.right, known)
-        return replace(
-            node,
-            left=self._beside(left, right, known),
-            right=self._beside(right, left, known),
-        )
+        left, right = self._beside(left, right, known), self._beside(right, left, known)
+        one, other = partial_type(left, known), partial_type(right, known)
+        both = None if one is None or other is None else widened(one, other)
+        if both is not None and one is not None and other is not None and one.kind != other.kind:
+            left = operations.converted(left, one, both)
+            right = operations.converted(right, other, both)
+        return replace(node, left=left, right=right)
 
     def _beside(self, node: Expression, other: Expression, known: Mapping[str, Type]) -> Expression:
         """A literal beside a datetime, a decimal, an object or a 32-bit float is of its kind."""
         is_free = not isinstance(other, Constant) or isinstance(other.value, Object)
         if isinstance(node, Constant) and is_free:
             type, own = partial_type(other, known), constant_type(node.value)
+            if type is not None and type.is_decimal and own.is_numeric:
+                value = as_decimal(node)
+                return node if value is None else node.fitted(value, decimal(*width_of(value)))
             if type is not None and (
                 stands_for(own, type) or (type is Type.FLOAT and own.is_numeric)
             ):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final, Literal as OneOf, TypeAlias
 
 from caladan.analysis.core import Checked, Clique, CoreRule, Facts, RelationInfo
@@ -39,6 +40,7 @@ from caladan.program import (
 from caladan.program.aggregates import AggregateFunction, is_recursive_best
 from caladan.program.diagnostics import Diagnostic, Diagnostics, Span
 from caladan.program.functions import find
+from caladan.program.operations import Operation
 
 
 def monotone(
@@ -46,10 +48,12 @@ def monotone(
     relations: Mapping[str, RelationInfo],
     facts: Facts,
     found: Diagnostics,
+    generated: Collection[str] = (),
     clocks: Collection[str] = (),
 ) -> None:
     """Report what may not terminate or may depend on the order of evaluation.
 
+    Relations that are `generated` have the rows that a function gives for finitely many inputs.
     Rules that wait for a clock see values that are final (stages.py).
     """
     for clique in cliques:
@@ -59,7 +63,8 @@ def monotone(
         for rule in clique.recursive_rules:
             waits = [atom for atom in rule.atoms if atom.relation in clocks]
             # Within a stage there are finitely many facts: only steps to the next may not end.
-            if rule.head not in clocks and (not waits or _steps_on(rule, names(waits))):
+            is_made = rule.head in generated or rule.head in clocks
+            if not is_made and (not waits or _steps_on(rule, names(waits))):
                 _terminates(rule, clique, found)
             if not waits:
                 _improves(rule, clique, relations, found)
@@ -356,6 +361,8 @@ def _direction(node: Expression, name: str) -> Direction:
             return _scaled(_direction(left, name), factor)
         case Arithmetic("/" | "div", left, Constant(factor)):
             return _scaled(_direction(left, name), factor)
+        case Operation():
+            return _direction(node.written, name)
         case Conditional((Comparison("<" | "<=" | ">" | ">=", one, other),), then, otherwise) if {
             one,
             other,
@@ -384,7 +391,7 @@ def _called(node: Call, name: str) -> Direction:
 
 
 def _scaled(direction: Direction, factor: object) -> Direction:
-    if not isinstance(factor, int | float):
+    if not isinstance(factor, int | float | Decimal):
         return "unknown"
     return direction if factor >= 0 else _flipped(direction)
 

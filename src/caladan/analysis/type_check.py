@@ -30,12 +30,14 @@ from caladan.program import (
     Type,
     Value,
     Variable,
+    operations,
 )
 from caladan.program.aggregates import Takes, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
 from caladan.program.functions import Mismatch, call_type, find, resolved
 from caladan.program.notation import width_of
-from caladan.program.types import DECIMAL_PATTERN, decimal, wider
+from caladan.program.types import DECIMAL_PATTERN, MOST_DIGITS, decimal, wider
+from caladan.program.values import parse
 
 _NUMBER: Final = re.compile(DECIMAL_PATTERN)
 
@@ -49,30 +51,82 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             return constant_type(node.value)
         case Parameter():
             return None
-        case Arithmetic("/"):
-            return Type.DOUBLE
-        case Arithmetic("div" | "mod"):
-            return Type.LONG
         case Arithmetic():
-            left, right = partial_type(node.left, types), partial_type(node.right, types)
+            left, right = operand_types(node, types)
             if left is None or right is None:
                 return None
-            return Type.LONG if left.is_integral and right.is_integral else Type.DOUBLE
+            found = operations.find(node.operator, left, right)
+            if found is not None:
+                return found[1]
+            if node.operator in ("div", "mod"):
+                return Type.LONG
+            is_whole = node.operator != "/" and left.is_integral and right.is_integral
+            return Type.LONG if is_whole else Type.DOUBLE
         case Negative():
             operand = partial_type(node.operand, types)
-            return operand if operand is None else _computed(operand)
+            if operand is None:
+                return None
+            found = operations.find("-", operand)
+            return _computed(operand) if found is None else found[1]
         case Conditional():
             then = partial_type(node.then, types)
             otherwise = partial_type(node.otherwise, types)
             if then is None or otherwise is None:
                 return then or otherwise
-            return widened(then, otherwise) or then
+            one, other = (
+                _beside(node.then, then, otherwise) or then,
+                _beside(node.otherwise, otherwise, then) or otherwise,
+            )
+            return widened(one, other) or one
         case Function():
             return node.returns
         case Call():
             return call_type(node, lambda each: partial_type(each, types))
         case Aggregate():
             return _aggregate_type(node, types)
+
+
+def operand_types(node: Arithmetic, types: Mapping[str, Type]) -> tuple[Type | None, Type | None]:
+    """The types of both sides; literals have the types of what they stand beside.
+
+    A number beside a decimal is a decimal, digit by digit; a text beside a time is one.
+    """
+    left, right = partial_type(node.left, types), partial_type(node.right, types)
+    return _beside(node.left, left, right), _beside(node.right, right, left)
+
+
+def _beside(node: Expression, own: Type | None, other: Type | None) -> Type | None:
+    if own is None or other is None or not isinstance(node, Constant):
+        return own
+    if own is Type.STRING and other.kind in operations.TIMES:
+        return _time_type(node.value) or own
+    value = as_decimal(node) if other.is_decimal else None
+    return own if value is None else decimal(*width_of(value))
+
+
+def _time_type(value: Value) -> Type | None:
+    """What a text beside a time stands for: an interval, a date or a moment."""
+    for type in (Type.INTERVAL, Type.DATE, Type.DATETIME):
+        try:
+            parse(str(value), type)
+        except ValueError:
+            continue
+        return type
+    return None
+
+
+def as_decimal(node: Constant) -> Decimal | None:
+    """A number of the program with all its digits, as a decimal; None if it has too many.
+
+    >>> as_decimal(Constant(2)), as_decimal(Constant(0.5))
+    (Decimal('2'), Decimal('0.5'))
+    """
+    if isinstance(node.value, bool) or not isinstance(node.value, int | float):
+        return None
+    written = as_written(node.value, node.span)
+    value = Decimal(written if isinstance(written, str) else repr(node.value))
+    digits, scale = width_of(value) if value.is_finite() else (MOST_DIGITS + 1, 0)
+    return value if digits <= MOST_DIGITS and scale <= MOST_DIGITS else None
 
 
 def argument_type(node: Call, position: int) -> Type | None:
@@ -108,6 +162,8 @@ def constant_type(value: Value) -> Type:
             return Type.DATETIME
         case dt.date():
             return Type.DATE
+        case dt.timedelta():
+            return Type.INTERVAL
         case Decimal():
             return decimal(*width_of(value))
         case bytes():
@@ -120,14 +176,23 @@ def widened(one: Type, other: Type) -> Type | None:
     """The type that holds both, or None: equal types, or the wider of two numeric ones."""
     if one == other:
         return one
+    if one.is_integral and other.is_integral and one.is_unsigned != other.is_unsigned:
+        signed, unsigned = (other, one) if one.is_unsigned else (one, other)
+        bits = max(signed.order, min(2 * unsigned.order, Type.LONG.order))
+        return next(t for t in (Type.BYTE, Type.SHORT, Type.INTEGER, Type.LONG) if t.order == bits)
     if one.is_numeric and other.is_numeric:
         widest = max(one, other, key=lambda type: type.order)
         # A float has fewer exact whole numbers than an integer: only a double holds both.
         return (
             Type.DOUBLE if widest is Type.FLOAT and one.is_integral != other.is_integral else widest
         )
-    if one.is_decimal and other.is_decimal:
-        return decimal(*wider(one.width, other.width))
+    if {one, other} == {Type.DATE, Type.DATETIME}:
+        return Type.DATETIME
+    if one.is_decimal or other.is_decimal:
+        if one.is_floating or other.is_floating:
+            return Type.DOUBLE
+        if all(type.is_decimal or type.is_integral for type in (one, other)):
+            return decimal(*wider(operations.digits_of(one), operations.digits_of(other)))
     return None
 
 
@@ -159,7 +224,7 @@ def joinable(one: Type, other: Type) -> bool:
 
 def article(type: Type) -> str:
     """A type with its article."""
-    return f"an {type}" if type in (Type.INTEGER, Type.OBJECT) else f"a {type}"
+    return f"an {type}" if str(type)[0] in "aeio" else f"a {type}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,11 +333,17 @@ class _Checker:
         """The type of an expression, after a look inside it."""
         match node:
             case Arithmetic():
-                whole = node.operator in ("div", "mod")
                 for side in (node.left, node.right):
-                    self._operand(side, node.operator, whole)
+                    self.expression(side)
+                left, right = operand_types(node, self._known)
+                if left and right and not operations.find(node.operator, left, right):
+                    whole = node.operator in ("div", "mod")
+                    for side in (node.left, node.right):
+                        self._operand(side, node.operator, whole)
             case Negative():
-                self._operand(node.operand, "-", False)
+                type = self.expression(node.operand)
+                if type is not None and not operations.find("-", type):
+                    self._operand(node.operand, "-", False)
             case Conditional():
                 for comparison in node.condition:
                     self.comparison(comparison)
@@ -301,6 +372,15 @@ class _Checker:
         """Report a term of an aggregate that is not what the aggregate takes."""
         type = partial_type(term, self._known)
         match wanted:
+            case "number" if type is not None and type.is_decimal and row_of(node).is_gathered:
+                self._conflict(
+                    f"`{node.function}` takes no decimals",
+                    term.span or node.span or self._rule.span,
+                    self._origins(term),
+                    f"`{node.function}<cast(X, double)>` takes them as doubles",
+                )
+            case "number" if type is Type.INTERVAL and row_of(node).is_total:
+                pass
             case "number":
                 self._operand(term, node.function, False)
             case "ordered":
@@ -341,7 +421,7 @@ class _Checker:
 
     def _operand(self, node: Expression, operator: str, whole: bool) -> None:
         type = self.expression(node)
-        if type is None or (type.is_integral if whole else type.is_numeric):
+        if type is None or (type.is_integral if whole else type.is_numeric or type.is_decimal):
             return
         wanted = "whole numbers" if whole else "numbers"
         self._conflict(
@@ -409,7 +489,7 @@ def _capital(node: Expression) -> str | None:
 def _declare(*types: Type) -> str | None:
     """What to do about types that are kept and compared, but not computed with or widened."""
     if any(type.is_decimal for type in types):
-        return "decimals only meet decimals; to compute, declare the column as double"
+        return "decimals compute and compare with numbers; a join compares exactly"
     if {Type.DATE, Type.DATETIME} == set(types):
         return "declare the column of dates as datetime: its data may stay as it is"
     if Type.OBJECT in types and len(types) > 1:

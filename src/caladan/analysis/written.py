@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from caladan.analysis.constants import ConstantFitter
 from caladan.analysis.core import Checked, RelationInfo
+from caladan.analysis.generators import expand
 from caladan.analysis.named_columns import named_columns
 from caladan.analysis.resolve import parameters, predicates
 from caladan.analysis.stages import stages
@@ -89,6 +90,9 @@ def written(
     elif not asked:
         asked = [name for name, info in known.items() if info.is_derived]
     placed, _ = named_columns(program, catalog, Diagnostics())
+    expanded = expand(placed, catalog)
+    known |= {name: checked.relations[name] for name in expanded.made}
+    placed = expanded.program
     bound = predicates(parameters(placed, values, Diagnostics()), catalog)
     bound, staged, _ = stages(bound, catalog)
     known |= {name: checked.relations[name] for name in staged}

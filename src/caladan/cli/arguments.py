@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from caladan import __version__
-from caladan.program.options import GRADES, STRATEGIES
+from caladan.program.options import GRADE_ALIASES, GRADES, STRATEGIES
 
 STAGES: Final = (
     "all", "relations", "rules", "pcg", "operators", "delta", "logical", "optimized", "plan",
@@ -227,7 +227,7 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--strategy", **_one_of(STRATEGIES), help="force a way of running on Spark")
     parser.add_argument(
-        "--search", **_one_of(GRADES),
+        "--search", **_one_of((*GRADES, *GRADE_ALIASES)),
         help="guided search for cyclic bodies, by a grade of estimate",
     )  # fmt: skip
 

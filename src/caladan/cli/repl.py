@@ -23,14 +23,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from caladan.cli import internal
+from caladan.cli.editor import Read, reader
 from caladan.cli.run import add_data, console, fact, files_of, options, parameters, table
-from caladan.language import files, parse_goal
+from caladan.data.output import write_text
+from caladan.language import files, parse_goal, unparse
 from caladan.language.bloom.text import is_declared
 from caladan.language.deals import parse
 from caladan.language.deals.tokens import BAD, tokenize
-from caladan.program import Constant, Goal, Program, Rule, Variable, atoms, diagnostics, variables
+from caladan.program import (
+    Atom,
+    Constant,
+    Goal,
+    Program,
+    Rule,
+    Variable,
+    atoms,
+    diagnostics,
+    variables,
+)
 from caladan.program.clock import heed
-from caladan.program.diagnostics import CaladanError, SourceText, error
+from caladan.program.diagnostics import CaladanError, Place, SourceText, Span, error
+from caladan.program.notation import counted
 from caladan.program.transform import reachable
 from caladan.session import inputs
 from caladan.session.result import CaladanWarning, Relation
@@ -51,15 +64,16 @@ def repl(arguments: argparse.Namespace) -> int:
     is_terminal = sys.stdin.isatty()
     with connect(arguments.engine) as db:
         dialogue = Dialogue(db, arguments)
+        read: Read = input
         if is_terminal:
-            _history(dialogue)
-            print("Facts, rules and goals end with `.` or `?`; :help says more, :quit ends this.")
+            read = reader(lambda: (*_COMMANDS, *dialogue.names), _is_whole)
+            print("Facts and rules end with `.`, questions with `?`; `help` says more.")
         for name in arguments.program:
             dialogue.attempt(lambda name=name: dialogue.load(name))
         pending = ""
         while not dialogue.is_over:
             try:
-                line = input((MORE if pending else PROMPT) if is_terminal else "")
+                line = read((MORE if pending else PROMPT) if is_terminal else "")
                 pending = _typed(dialogue, f"{pending}\n{line}" if pending else line)
             except EOFError:
                 if pending.strip():
@@ -75,8 +89,9 @@ def repl(arguments: argparse.Namespace) -> int:
 
 def _typed(dialogue: Dialogue, text: str) -> str:
     """Take what is whole; gives back what is not yet."""
-    if text.lstrip().startswith(":"):
-        dialogue.attempt(lambda: dialogue.command(text.strip()))
+    word = text.strip()
+    if word.startswith(":") or word in _WORDS:
+        dialogue.attempt(lambda: dialogue.command(_WORDS.get(word, word)))
         return ""
     statements, rest = _cut(text)
     for statement in statements:
@@ -84,31 +99,9 @@ def _typed(dialogue: Dialogue, text: str) -> str:
     return rest
 
 
-def _history(dialogue: Dialogue) -> None:
-    """Lines of earlier times with the arrow keys, names with the tabulator, where there is such."""
-    import atexit
-
-    try:
-        import readline
-    except ImportError:
-        return
-    file = Path("~/.caladan_history").expanduser()
-    with suppress(OSError):
-        readline.read_history_file(file)
-    readline.set_history_length(10_000)
-
-    def keep() -> None:
-        with suppress(OSError):
-            readline.write_history_file(file)
-
-    def complete(text: str, number: int) -> str | None:
-        names = [n for n in (*_COMMANDS, *dialogue.names) if n.startswith(text)]
-        return names[number] if number < len(names) else None
-
-    atexit.register(keep)
-    readline.set_completer(complete)
-    readline.set_completer_delims(" \t\n()~,.?")
-    readline.parse_and_bind("tab: complete")
+def _is_whole(text: str) -> bool:
+    """True if nothing that was typed is left without an end."""
+    return text.strip() in _WORDS or text.lstrip().startswith(":") or not _cut(text)[1]
 
 
 # ── Statements ───────────────────────────────────────────────────────────────────────────────────
@@ -179,6 +172,7 @@ class Dialogue:
             self._keep(text, Program())
             return
         read = parse(SourceText(NAME, text))
+        _check_facts(read)
         if self._bloom is None or (facts := _facts(read)) is None:
             self._take(text, read)
             return
@@ -351,6 +345,78 @@ class Dialogue:
         for text, _program in self._statements:
             print(text)
 
+    def save(self, path: str) -> None:
+        """Write what the program says so far into a file, which `:load` reads."""
+        if not path:
+            raise error("C050", "name the file: `:save rules.dl`")
+        write_text(path, "".join(f"{text}\n" for text, _ in self._statements))
+        print(f"wrote {path}")
+
+    def undo(self, _: str) -> None:
+        """Take back the statement that was kept last."""
+        if not self._statements:
+            raise error("C050", "there is nothing to undo")
+        self._change(self._statements[:-1])
+        print("took back the last statement")
+
+    def delete(self, what: str) -> None:
+        """Take back a fact, or all that is said of a relation."""
+        text = what.rstrip(" .?")
+        if not text:
+            raise error("C050", "say what: `:delete arc(1, 2)`, or `:delete arc` for all of it")
+        if self._bloom is not None:
+            raise error(
+                "C050", "what ticks hold is deleted by a rule or a statement",
+                help="`@delete arc(1, 2).` deletes a fact at the next tick",
+            )  # fmt: skip
+        fact = None if text.isidentifier() else parse_goal(text, name=NAME).atom
+        name = text if fact is None else fact.relation
+        kept: list[tuple[str, Program]] = []
+        count = 0
+        for each, program in self._statements:
+            rules = tuple(r for r in program.rules if not _is_meant(r, name, fact))
+            relations = tuple(r for r in program.relations if fact is not None or r.name != name)
+            left = replace(program, rules=rules, relations=relations)
+            gone = len(program.rules) + len(program.relations) - len(rules) - len(relations)
+            count += gone
+            if rules or relations or not gone:
+                kept.append((each, program) if not gone else (unparse(left).strip(), left))
+        if not count:
+            raise error(
+                "C050", f"nothing was said of `{text}` here",
+                help=diagnostics.did_you_mean(name, self.names),
+            )  # fmt: skip
+        self._change(kept)
+        print(f"deleted {counted(count, 'statement')}")
+
+    def _change(self, statements: list[tuple[str, Program]]) -> None:
+        """Have the program consist of these statements."""
+        for name in {rule.head.relation for _, each in self._statements for rule in each.rules}:
+            with suppress(CaladanError):  # nothing of it was asked yet
+                self._db.forget(name)
+        self._statements, self._stats, self._asked = statements, None, None
+        if self._bloom is not None:
+            self._rewire(NAME)
+
+    def sql(self, query: str) -> None:
+        """Ask in SQL, over data and what rules derive."""
+        if not query:
+            raise error("C050", "write a query: `:sql SELECT count(*) FROM tc`")
+        if self._bloom is not None:
+            raise error("C050", "what ticks hold is not there for SQL")
+        program = self._program()
+        tables = inputs.script(query).tables
+        heads = {rule.head.relation: rule.head for rule in program.rules}
+        goals = tuple(
+            Goal(Atom(name, tuple(Variable(f"C{i}") for i, _ in enumerate(head.arguments))))
+            for name, head in heads.items()
+            if name.lower() in tables
+        )
+        if goals:
+            self._db.run(replace(program, goals=goals), parameters(self._arguments))
+        found = self._db.sql(query, **options(self._arguments))
+        table(self._console, found, quiet=self._arguments.quiet)
+
     def quit(self, _: str) -> None:
         self.is_over = True
 
@@ -360,21 +426,74 @@ _COMMANDS: Final[dict[str, tuple[str, Callable[[Dialogue, str], None]]]] = {
     ":load": ("FILE: take what a program says, and answer what it asks", Dialogue.load),
     ":data": ("NAME FILE: give a relation its data", Dialogue.data),
     ":list": ("what the program says so far", Dialogue.listing),
+    ":save": ("FILE: write that into a file", Dialogue.save),
+    ":undo": ("take back the last statement", Dialogue.undo),
+    ":delete": ("NAME or FACT: take back a fact, or all of a relation", Dialogue.delete),
+    ":sql": ("QUERY: ask in SQL", Dialogue.sql),
     ":explain": ("[STAGE]: what is made of it, and of what was asked last", Dialogue.explain),
     ":tick": ("[N]: go through ticks, and print what each has changed", Dialogue.tick),
     ":quit": ("end", Dialogue.quit),
 }
 
 
+_WORDS: Final = {"help": ":help", "quit": ":quit", "exit": ":quit"}
+"""What people type before they know that commands have a colon."""
+
+
+def _check_facts(read: Program) -> None:
+    """C013 for a fact with a variable: most likely it was meant as a question."""
+    for rule in read.rules:
+        if not rule.body and any(True for _ in variables(rule.head)):
+            raise error(
+                "C013", "a fact has values, and no variables", rule.span,
+                help=f"to ask, end with `?`: `{rule.span.text if rule.span else ''}?`",
+            )  # fmt: skip
+
+
+def _is_meant(rule: Rule, name: str, fact: Atom | None) -> bool:
+    """True for a rule of a relation; with a fact, for that fact."""
+    if rule.head.relation != name:
+        return False
+    values = [each.value for each in rule.head.arguments if isinstance(each, Constant)]
+    return fact is None or (
+        not rule.body
+        and values == [each.value for each in fact.arguments if isinstance(each, Constant)]
+        and len(values) == len(rule.head.arguments) == len(fact.arguments)
+    )
+
+
+def _shifted(problem: CaladanError, text: str, by: int) -> CaladanError:
+    """What is wrong with a text that was read with something before it, at its own places."""
+    own = SourceText(NAME, text)
+
+    def place(span: Span | Place | None) -> Span | Place | None:
+        if not isinstance(span, Span):
+            return span
+        ends = (min(max(at - by, 0), len(text)) for at in (span.start, span.end))
+        return Span(own, *ends)
+
+    return CaladanError(
+        *(
+            replace(
+                each,
+                place=place(each.place),
+                related=tuple(replace(r, place=place(r.place) or r.place) for r in each.related),
+            )
+            for each in problem.diagnostics
+        )
+    )
+
+
 def _question(text: str) -> tuple[Goal, Rule | None]:
     """A goal; what is more than an atom is a rule for its variables, and a goal for that."""
     try:
         return parse_goal(text, name=NAME), None
-    except CaladanError as problem:
+    except CaladanError:
+        start = f"{ANSWER}() <- "
         try:
-            read = parse(SourceText(NAME, f"{ANSWER}() <- {text}."))
-        except CaladanError:
-            raise problem from None
+            read = parse(SourceText(NAME, f"{start}{text}."))
+        except CaladanError as problem:
+            raise _shifted(problem, text, len(start)) from None
         (rule,) = read.rules
         names = dict.fromkeys(v.name for v in variables(rule.body) if not v.name.startswith("_"))
         free = tuple(Variable(name) for name in names)

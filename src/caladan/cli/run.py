@@ -41,6 +41,7 @@ from caladan.session.auto import Mover, finds_spark
 from caladan.session.inputs import defined, mentioned
 from caladan.session.listeners import Progress, progress
 from caladan.session.result import REJECTED, Relation, Result, Stopped
+from caladan.session.runners import DatalogRunner
 from caladan.session.session import Session, connect
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _run(program: Program | Script, arguments: argparse.Namespace, live: Progres
     with _connected(arguments, [live] if live else []) as db:
         add_data(db, program, arguments)
         try:
-            result = db.run(program, parameters(arguments), **options(arguments))
+            result = DatalogRunner(db).run(program, parameters(arguments), **options(arguments))
         except Stopped as stopped:
             _close(live)
             if stopped.result.stats.engine:  # else it did not come to evaluate anything

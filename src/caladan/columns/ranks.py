@@ -1,7 +1,7 @@
 """Ranks: values as signed 64-bit numbers, in the order of the values.
 
-Integers, booleans, days and microseconds are their own rank, and objects go by their number; where
-only equality counts, that will do. The rank of a double is its bits, with
+Integers, booleans, days, and microseconds of moments and intervals are their own rank, and objects
+go by their number; where only equality counts, that will do. The rank of a double is its bits, with
 those of negative numbers turned round; -0.0 has the rank of 0.0, and every NaN the one above
 infinity. Texts, decimals and binary data have none of their own: they go by their place in a sorted
 dictionary (see domains.py). So equality, order, min and max of any type are those of 64-bit
@@ -102,6 +102,8 @@ def rank_of(value: Value) -> int:
         return value.number
     if isinstance(value, dt.datetime):
         return (value - _EPOCH) // _MICROSECOND
+    if isinstance(value, dt.timedelta):
+        return value // _MICROSECOND
     if isinstance(value, dt.date):
         return (value - _EPOCH.date()).days
     assert isinstance(value, int), f"{value!r} has no rank"
@@ -116,6 +118,8 @@ def arrow_ranks(column: pa.ChunkedArray | pa.Array, kind: Kind) -> Ranks:
         return numpy_of(column.cast(pa.uint8())).astype(np.int64)
     if kind is Kind.DATETIME:
         return numpy_of(column.cast(pa.timestamp("us")).cast(pa.int64())).copy()
+    if kind is Kind.INTERVAL:
+        return numpy_of(column.cast(pa.duration("us")).cast(pa.int64())).copy()
     ranks = numpy_of(column.cast(pa.int32()) if kind is Kind.DATE else column)
     return ranks.astype(np.int64)
 
@@ -130,6 +134,8 @@ def rank_arrow(ranks: Ranks, kind: Kind, type: pa.DataType) -> pa.Array:
     integers = arrow_of(ranks)
     if kind is Kind.DATETIME:
         return integers.cast(pa.timestamp("us"))
+    if kind is Kind.INTERVAL:
+        return integers.cast(pa.duration("us"))
     if kind is Kind.DATE:
         return integers.cast(pa.int32()).cast(pa.date32())
     if pa.types.is_signed_integer(type):

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from caladan.columns.layout import Words
-from caladan.columns.ranks import Ranks, arrow_of, numpy_of
+from caladan.columns.ranks import CODED, Ranks, arrow_of, numpy_of
 from caladan.data.schema import array_of, compute as pc
 from caladan.program import thresholds
 from caladan.program.kinds import Kind
@@ -70,6 +70,7 @@ class TextDomain:
 
     def take_column(self, texts: pa.Array) -> Words:
         """As `take`, for a whole column as Arrow has it."""
+        texts = texts.cast(CODED[self.kind])
         known = 0 if self._all is None else len(self._all)
         is_small = len(texts) < thresholds.now.grouping or 2 * len(texts) < known
         if is_small or (self._all is None and self._texts):
@@ -121,7 +122,7 @@ class TextDomain:
         """The texts of words as an Arrow array."""
         if self._all is not None:
             return self._all.take(arrow_of(words)).cast(type)
-        return pa.array(self._values(words), type)
+        return pa.array(self._values(words), CODED[self.kind]).cast(type)
 
     def _values(self, words: Words) -> list[Any]:
         if self._all is not None:

@@ -112,6 +112,8 @@ def _cast(values: Chunked, type: Type) -> Chunked | None:
         return None
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
+    if type is Type.ULONG:
+        values.cast(pa.int64())  # or raise: it is evaluated with 64 bits
     if type.is_floating:
         return _cast_floats(values, target)
     if type is Type.DATETIME:

@@ -42,7 +42,7 @@ from caladan.program.values import parse, plain
 ROWS: Final = 1000
 _EXACT: Final = 16  # doubles hold whole numbers of so few characters
 _INTEGER: Final = re.compile(INTEGER_PATTERN)
-_PLAIN: Final = {str, int, float, bool, dt.date, dt.datetime, Decimal, bytes}
+_PLAIN: Final = {str, int, float, bool, dt.date, dt.datetime, dt.timedelta, Decimal, bytes}
 
 
 def infer(relation: str, source: Source) -> tuple[Column, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -31,7 +31,7 @@ def snapshot(data: object) -> Snapshot:
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) and not isinstance(data, Set):  # edges of networkx are both
         given = cast("Mapping[object, object]", data)
         return _by_name([str(name) for name in given], [_column(v) for v in given.values()])
     if type(data).__module__.startswith("pandas."):

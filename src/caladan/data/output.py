@@ -263,7 +263,7 @@ def _json(value: object) -> str:
     match value:
         case Decimal():
             return written(value)
-        case dt.date() | bytes():
+        case dt.date() | dt.timedelta() | bytes():
             return json.dumps(written(value))
         case float() if not math.isfinite(value):  # JSON has no such numbers; readers take these
             return json.dumps(written(value))

@@ -42,7 +42,10 @@ for _each in TYPES:
     ARROW[_each] = ARROW[_each]
 
 SPARK: Final[dict[str, Type]] = {
-    spelled: type for type in TYPES for spelled in (type.spark, *type.spark_reads) if spelled
+    spelled: type
+    for type in TYPES
+    for spelled in (type.spark, *type.spark_reads)
+    if spelled and not type.is_unsigned
 }
 """The column types of what Spark has, as it spells it; see `spark_type` for all of them."""
 

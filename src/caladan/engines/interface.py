@@ -150,6 +150,16 @@ class Watchable(Protocol):
 
 
 @runtime_checkable
+class HasViews(Protocol):
+    """An engine with a SparkSession in which relations can be views."""
+
+    @property
+    def view_session(self) -> Any:
+        """A session beside the user's: views there are in nobody's way."""
+        ...
+
+
+@runtime_checkable
 class RunsPlans(Protocol):
     """An engine that runs what the compiler made of a program."""
 
@@ -285,7 +295,8 @@ class LazyEngine:
         self, program: DeltaProgram, store: Store, options: Options, events: Listener
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
-        return self._started().run(program, store, options, events)
+        engine = cast("RunsPlans", self._started())
+        return engine.run(program, store, options, events)
 
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows of a table that match a goal; an engine that never ran has given none."""

@@ -4,6 +4,7 @@
     TextBest the same of texts that rules make, whose words are in no order
     Sum      sum, count, msum, mcount, countd: a total, of plain amounts and of contributors' places
     Average  avg: a total and how many
+    DecimalSum, DecimalMean  the same of decimals
     Gathered median, quantile, arg_min …: all solutions
 
 Groups are numbered by whoever owns the column. `ranks(groups)` gives the current values. What is
@@ -20,15 +21,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from caladan.columns.decimals import DecimalColumn, decimals_from, decimals_of
 from caladan.columns.domains import Domain, TextDomain, encoded
 from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words, grown
 from caladan.columns.ranks import CODED, Ranks, float_ranks, rank_floats
-from caladan.join.arithmetic import Infinite, Overflow, ValueColumn
+from caladan.join.arithmetic import Infinite, OutOfType, Overflow, ValueColumn, failing
 from caladan.program.aggregates import AggregateFunction
 from caladan.program.functions import CallFailed
 from caladan.program.kinds import Kind
+from caladan.program.operations import mean
+from caladan.program.types import Type
 from caladan.rules.program import Contributors
 
 
@@ -83,13 +87,16 @@ class Accumulator:
         return self.places.given(place, groups, keys, amounts)
 
 
-def accumulator(row: AggregateFunction, domain: Domain) -> Accumulator:
-    """The state for an aggregate over a column with some domain."""
+def accumulator(row: AggregateFunction, domain: Domain, type: Type) -> Accumulator:
+    """The state for an aggregate over a column of some type and domain."""
     match row.kernel:
         case "least" | "greatest":
             if isinstance(domain, TextDomain):
                 return TextBest(domain, smaller=row.is_least)
             return Best(smaller=row.is_least)
+        case "mean" | "total" if domain.kind is Kind.DECIMAL:
+            assert isinstance(domain, TextDomain), "what is added up is in a dictionary that grows"
+            return (DecimalMean if row.is_mean else DecimalSum)(domain, type)
         case "mean":
             return Average()
         case "total":
@@ -257,11 +264,19 @@ class IntegerSum(Accumulator):
         kernels.place_integers(*given, *self._kept)
 
     def ranks(self, groups: Counts) -> Ranks:
-        low, high = self._kept
-        found = low[groups].view(np.int64)
-        if np.any(high[groups] != found >> 63):
+        found = self.wide(groups)
+        if found.dtype == np.object_:
             raise Overflow
         return found
+
+    def wide(self, groups: Counts) -> NDArray[Any]:
+        """The sums of groups: numbers of 64 bits or, where some have more, Python's."""
+        low, high = (each[groups] for each in self._kept)
+        found = low.view(np.int64)
+        if np.array_equal(high, found >> 63):
+            return found
+        pairs = zip(high.tolist(), low.tolist(), strict=True)
+        return np.array([(above << 64) + below for above, below in pairs], object)
 
 
 class FloatSum(Accumulator):
@@ -336,6 +351,110 @@ class Average(Accumulator):
 
     def ranks(self, groups: Counts) -> Ranks:
         return float_ranks(self._sum.numbers(groups) / self._count.ranks(groups))
+
+
+# ── Decimals ─────────────────────────────────────────────────────────────────────────────────────
+
+_PART: Final = 62  # bits
+_PARTS: Final = 3
+
+
+class DecimalSum(Accumulator):
+    """Exact sums of decimals: an error where one leaves the type of its column.
+
+    Amounts are words of a dictionary. They are decoded to whole numbers of the last digit that the
+    column has, and added as integers; numbers of more than 64 bits are added in three parts.
+    """
+
+    def __init__(self, domain: TextDomain, type: Type) -> None:
+        super().__init__()
+        self._domain = domain
+        self._type = type
+        self._parts = [IntegerSum() for _ in range(_PARTS)]
+        self.places = self._parts[0].places
+
+    def columns(self, groups: int) -> list[NDArray[Any]]:
+        return [column for part in self._parts for column in part.columns(groups)]
+
+    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
+        for i, part in enumerate(self._parts):
+            part.restore(columns[2 * i : 2 * i + 2])
+
+    def grow(self, groups: int) -> None:
+        for part in self._parts:
+            part.grow(groups)
+
+    def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
+        numbers = self._numbers(amounts)
+        if numbers.dtype != np.object_:
+            self._parts[0].add(groups, ValueColumn(Kind.INTEGER, numbers))
+            return
+        rest = (1 << _PART) - 1
+        for i, part in enumerate(self._parts):
+            shifted = [each >> (_PART * i) for each in numbers]
+            own = [each if i == _PARTS - 1 else each & rest for each in shifted]
+            part.add(groups, ValueColumn(Kind.INTEGER, np.array(own, np.int64)))
+
+    def place(
+        self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
+        numbers = self._numbers(amounts)
+        if numbers.dtype == np.object_:
+            raise OutOfType("decimal")  # what contributors hold has 64 bits
+        self._parts[0].place(groups, ValueColumn(Kind.INTEGER, numbers), place, keys)
+
+    def totals(self, groups: Counts) -> DecimalColumn:
+        """The sums of groups."""
+        low, *others = (part.wide(groups) for part in self._parts)
+        if any(each.dtype == np.object_ or each.any() for each in others):
+            low = low.astype(object)
+            for i, each in enumerate(others):
+                low = low + each.astype(object) * (1 << (_PART * (i + 1)))
+        return DecimalColumn(low, self._type.width[1])
+
+    def ranks(self, groups: Counts) -> Ranks:
+        with failing():
+            made = self.totals(groups).rounded(self._type)
+        return self._domain.take_column(made.arrow()).astype(np.int64)
+
+    def _numbers(self, amounts: ValueColumn) -> NDArray[Any]:
+        words = amounts.data.astype(np.uint32)
+        return decimals_of(self._domain.arrow(words, CODED[Kind.DECIMAL]), self._type).numbers
+
+
+class DecimalMean(Accumulator):
+    """Means of decimals, rounded half up to the digits that the column has."""
+
+    def __init__(self, domain: TextDomain, type: Type) -> None:
+        super().__init__()
+        self._domain = domain
+        self._type = type
+        self._sum = DecimalSum(domain, type)
+        self._count = IntegerSum()
+
+    def columns(self, groups: int) -> list[NDArray[Any]]:
+        return [*self._sum.columns(groups), *self._count.columns(groups)]
+
+    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
+        self._sum.restore(columns[: 2 * _PARTS])
+        self._count.restore(columns[2 * _PARTS :])
+
+    def grow(self, groups: int) -> None:
+        self._sum.grow(groups)
+        self._count.grow(groups)
+
+    def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
+        self._sum.add(groups, amounts)
+        ones: Counts = np.ones(len(groups), np.int64)
+        self._count.add(groups, ValueColumn(Kind.INTEGER, ones if solutions is None else solutions))
+
+    def ranks(self, groups: Counts) -> Ranks:
+        sums = self._sum.totals(groups).python()
+        counts = self._count.ranks(groups).tolist()
+        with failing():
+            means = [mean(a, b, self._type) for a, b in zip(sums, counts, strict=True)]
+        made = decimals_from(means, self._type.width[1])
+        return self._domain.take_column(made.arrow()).astype(np.int64)
 
 
 class Folded(Accumulator):
@@ -468,6 +587,7 @@ _ARROW: Final[dict[Kind, pa.DataType]] = {
     Kind.FLOAT: pa.float64(),
     Kind.BOOLEAN: pa.bool_(),
     Kind.DATE: pa.date32(),
+    Kind.INTERVAL: pa.duration("us"),
     Kind.DATETIME: pa.timestamp("us"),
     Kind.OBJECT: pa.int64(),
 }

@@ -307,9 +307,10 @@ def _small(clique: DeltaClique, begun: Rehearsal | None) -> tuple[Option, ...]:
     if unsuitable is not None:
         return (Option("as all others", unsuitable),)
     chosen = thresholds.now
+    cold = chosen.small_rounds + chosen.small_rounds_cold // max(1, len(clique.delta_rules))
     when = (
         f"after {chosen.small_rounds} in a row with fewer than {chosen.small:,} new facts; "
-        f"{chosen.small_rounds + chosen.small_rounds_cold} where no kernel is loaded yet"
+        f"{cold} where no kernel is loaded yet"
     )
     if begun is None:
         when += "; if the rules are made of what that machine knows"

@@ -136,7 +136,7 @@ class AggregateHead:
         self._touched: list[Counts] = []  # groups that changed, some of them several times
         self._waiting = 0  # how many numbers these are
         self._columns = {
-            i: accumulator(function, domains[i])
+            i: accumulator(function, domains[i], info.types[i])
             for i, function in enumerate(info.aggregates)
             if function is not None
         }

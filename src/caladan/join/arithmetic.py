@@ -23,6 +23,7 @@ from caladan.program import ArithmeticOperator
 from caladan.program.diagnostics import CaladanError
 from caladan.program.functions import CallFailed
 from caladan.program.kinds import Kind
+from caladan.program.operations import OutOfRange
 from caladan.rules.failures import call_failed, division_by_zero, overflow
 
 
@@ -36,6 +37,25 @@ class Overflow(ArithmeticError):
 
 class Infinite(Overflow):
     """A number became too large for a double."""
+
+
+class OutOfType(Overflow):
+    """A value that its type does not hold; `of` says which."""
+
+    def __init__(self, of: str) -> None:
+        super().__init__(of)
+        self.of = of
+
+
+@contextmanager
+def failing() -> Generator[None]:
+    """Failures of operations on single values as those of columns."""
+    try:
+        yield
+    except ZeroDivisionError:
+        raise DivisionByZero from None
+    except OutOfRange as problem:
+        raise OutOfType(problem.of) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,5 +180,6 @@ def blamed(rule: CoreRule | None) -> Generator[None]:
         raise CaladanError(call_failed(rule, failed.function, failed.reason)) from failed.__cause__
     except Overflow as problem:
         assert rule is not None
+        of = problem.of if isinstance(problem, OutOfType) else None
         double = isinstance(problem, Infinite)
-        raise CaladanError(overflow(rule, double=double)) from None
+        raise CaladanError(overflow(rule, double=double, of=of)) from None

@@ -147,7 +147,7 @@ class Classes:
                 self._flow(number, expression, node)
             elif not row.is_selective:
                 self._class(node).computed = True
-                if row.kernel == "folded" and self._class(node).kind.is_coded:
+                if not row.is_gathered and self._class(node).kind.is_coded:
                     self._flow(number, expression, node)  # values have to be in its dictionary
         for node, expression in _keys(rule):
             self._flow(number, expression, node)

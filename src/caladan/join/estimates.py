@@ -37,6 +37,7 @@ from caladan.join.hypergraph import join_tree
 from caladan.join.statistics import Statistics
 from caladan.program import thresholds
 from caladan.program.diagnostics import did_you_mean, error
+from caladan.program.options import GRADE_ALIASES
 from caladan.rules.body import Version
 
 if TYPE_CHECKING:
@@ -272,12 +273,13 @@ GRADES: Final[dict[str, type[Paul]]] = {
 
 
 def grade_named(name: str) -> Grade:
-    """A grade by its name."""
+    """A grade by its name, or by what it compares: rows, values, intersection, exact."""
+    name = GRADE_ALIASES.get(name, name)
     if name not in GRADES:
-        known = ", ".join(GRADES)
+        known = ", ".join((*GRADES, *GRADE_ALIASES))
         raise error(
             "C050",
             f"there is no search grade `{name}`; there are {known}",
-            help=did_you_mean(name, GRADES),
+            help=did_you_mean(name, (*GRADES, *GRADE_ALIASES)),
         )
     return GRADES[name]()

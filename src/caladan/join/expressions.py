@@ -17,10 +17,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from caladan.columns.calls import call_columns
+from caladan.columns.decimals import (
+    DecimalColumn,
+    calculated,
+    decimals_from,
+    decimals_of,
+)
 from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask, Words
 from caladan.columns.ranks import CODED, arrow_ranks, numpy_of, rank_arrow, rank_floats, rank_of
+from caladan.columns.times import timed
 from caladan.data.schema import compute as pc
 from caladan.join.arithmetic import (
     DivisionByZero,
@@ -28,6 +35,7 @@ from caladan.join.arithmetic import (
     Overflow,
     ValueColumn,
     arithmetic,
+    failing,
     negative,
 )
 from caladan.join.frontier import Bindings
@@ -45,10 +53,12 @@ from caladan.program import (
     Variable,
     functions,
     names,
+    operations,
     thresholds,
 )
 from caladan.program.functions import Resolved, call_rows, find, outcomes, resolved
 from caladan.program.kinds import Kind, kind_of, kind_of_value, type_of_kind
+from caladan.program.operations import Operation
 from caladan.program.transform import walk
 
 
@@ -97,6 +107,15 @@ class Evaluator:
                 return arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._choose(expression, frontier, text)
+            case Operation() if expression.row.ranks is not None:
+                pairs = zip(expression.arguments, expression.takes, strict=True)
+                given = [self.values(each, frontier, None).ranks for each, _ in pairs]
+                with failing():
+                    return ValueColumn(expression.returns.kind, timed(expression, given))
+            case Operation() if expression.returns.is_decimal:
+                made = self._calculate(expression, frontier)
+                assert isinstance(text, TextDomain), f"{expression} has no dictionary"
+                return ValueColumn(Kind.DECIMAL, text.take_column(made).astype(np.int64))
             case Call():
                 distinct, ids = self._distinct(expression, frontier)
                 made = self._made(expression, distinct, text)
@@ -156,6 +175,12 @@ class Evaluator:
                 return domain.arrow(words, CODED[domain.kind]).to_pylist()
             case Constant():
                 return [expression.value] * frontier.rows
+            case Operation() if expression.returns.is_decimal:
+                return self._calculate(expression, frontier).to_pylist()
+            case Operation():
+                columns = [self._argument(each, frontier) for each in expression.arguments]
+                with failing():
+                    return operations.outcomes(expression, columns)
             case Function():
                 return self._called(expression, frontier)
             case Call():
@@ -227,6 +252,35 @@ class Evaluator:
             case _:
                 raise TypeError(f"not an expression of a body: {expression}")
 
+    def _calculate(self, operation: Operation, frontier: Bindings) -> pa.Array:
+        """The decimals that an operation gives in every row."""
+        with failing():
+            return self._decimals(operation, operation.returns, frontier).arrow()
+
+    def _decimals(self, expression: Expression, type: Type, frontier: Bindings) -> DecimalColumn:
+        """The values of an expression, which a type of numbers holds, as decimals."""
+        match expression:
+            case Variable() if type.is_decimal:
+                domain = self._domains[expression.name]
+                words = frontier.columns[expression.name]
+                return decimals_of(domain.arrow(words, CODED[domain.kind]), type)
+            case Constant():
+                one = decimals_from([cast("Any", expression.value)], operations.digits_of(type)[1])
+                return DecimalColumn(np.repeat(one.numbers, frontier.rows), one.scale)
+            case Operation() if expression.returns.is_decimal:
+                pairs = zip(expression.arguments, expression.takes, strict=True)
+                given = [self._decimals(each, type, frontier) for each, type in pairs]
+                made = calculated(expression, given)
+                if made is not None:
+                    return made
+                columns = [self._argument(each, frontier) for each in expression.arguments]
+                values = operations.outcomes(expression, columns)
+                return decimals_from(values, type.width[1])
+            case _ if type.is_integral:
+                return DecimalColumn(self.values(expression, frontier, None).data, 0)
+            case _:
+                return decimals_from(self.python(expression, frontier), type.width[1])
+
     def _called(self, function: Function, frontier: Bindings) -> list[Value]:
         """What a Python function gives in every row."""
         columns = [self._argument(each, frontier) for each in function.arguments]
@@ -272,6 +326,10 @@ class Evaluator:
         inputs = {name: frontier.columns[name] for name in sorted(names(call))}
         if frontier.rows < thresholds.now.grouping or not inputs or self._is_cheap(call):
             return frontier, None
+        if len(inputs) == 1:
+            ((name, words),) = inputs.items()
+            if 2 * self._domains[name].size <= frontier.rows:
+                return _each_word(name, words, self._domains[name].size)
         step = frontier.rows // max(1, thresholds.now.grouping)
         sample = [words[::step] for words in inputs.values()]
         some = len(sample[0])
@@ -353,6 +411,7 @@ _ARROW: Final[dict[Kind, pa.DataType]] = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.DATETIME: pa.timestamp("us"),
     Kind.DATE: pa.date32(),
+    Kind.INTERVAL: pa.duration("us"),
 }
 
 
@@ -391,6 +450,15 @@ PYTHON: Final[dict[str, Callable[[Any, Any], Any]]] = {
     ">": operators.gt,
     ">=": operators.ge,
 }
+
+
+def _each_word(name: str, words: Words, size: int) -> tuple[Bindings, Words]:
+    """The words of a column, each once, and for every row the number of its own."""
+    seen = np.zeros(size, np.bool_)
+    seen[words] = True
+    numbers = np.cumsum(seen, dtype=np.uint32) - np.uint32(1)
+    distinct = np.flatnonzero(seen).astype(np.uint32)
+    return Bindings(len(distinct), {name: distinct}), numbers[words]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ Each language is a package of its own beside this file. Comments and quoted text
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -84,11 +84,10 @@ def parse(
     language: str | None = None,
     seen: set[str] | None = None,
     functions: Mapping[str, Definition] = MappingProxyType({}),
-    aggregates: Collection[str] = (),
 ) -> Program:
     """The Program of a text; `name` is what diagnostics call it, `seen` the files read before.
 
-    `functions` are those of Python that it may call, `aggregates` those that users added.
+    `functions` are those of Python that it may call.
     """
     chosen = language or detect(text, name=name)
     _require(chosen, SourceText(name, text))
@@ -99,7 +98,7 @@ def parse(
             Place(name),
             help="run it in a session: db.sql(text), or db.run(text)",
         )
-    return deals.parse(SourceText(name, text), seen, functions, aggregates)
+    return deals.parse(SourceText(name, text), seen, functions)
 
 
 def parse_goal(text: str, *, name: str = "<goal>") -> Goal:

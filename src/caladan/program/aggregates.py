@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
 from caladan.program.diagnostics import Diagnostics, Span, did_you_mean
 from caladan.program.functions import CallFailed
+from caladan.program.operations import mean_type, sum_type
 from caladan.program.program import Aggregate, Expression, Program, Value
 from caladan.program.transform import replace_in
 from caladan.program.types import Type
@@ -171,8 +172,14 @@ class AggregateFunction:
 
     def result_type(self, value: Type | None) -> Type | None:
         """The type of its value, by that of the value it takes."""
+        if value is not None and value.is_decimal and (self.is_total or self.is_mean):
+            if isinstance(self.result, Type) and not self.is_mean:
+                return self.result  # a count
+            return mean_type(value) if self.is_mean else sum_type(value)
         if isinstance(self.result, Type):
             return self.result
+        if value is Type.INTERVAL and self.is_total:
+            return value
         if value is None or self.result == "value":
             return value
         if self.takes != "number" and not value.is_numeric:
@@ -250,6 +257,26 @@ def has_tuples(node: Aggregate) -> bool:
     return row is not None and (row.witness == "before" or row.counts is not None)
 
 
+_ELSEWHERE: Final = {
+    "average": "avg",
+    "mean": "avg",
+    "total": "sum",
+    "count_distinct": "countd",
+    "minimum": "min",
+    "maximum": "max",
+}
+"""What aggregates are called in other languages, and what here."""
+
+
+def _suggested(name: str, known: Sequence[str]) -> str:
+    """Help for an aggregate that does not exist: what it is called here, a near name, or all."""
+    called = _ELSEWHERE.get(name.lower())
+    if called in known:
+        return f"it is called `{called}` here"
+    listed = f"the aggregates are {', '.join(known)}; db.aggregate adds one"
+    return did_you_mean(name, known) or listed
+
+
 def define_aggregates(
     program: Program, rows: Mapping[str, AggregateFunction], found: Diagnostics
 ) -> Program:
@@ -260,13 +287,12 @@ def define_aggregates(
             return None
         if node.function in rows:
             return replace(node, definition=rows[node.function])
-        known = (*names_in("deals"), *rows)
+        known = tuple(sorted((*names_in("deals"), *rows)))
         found.add(
             "C015",
             f"there is no aggregate `{node.function}`",
             node.span,
-            help=did_you_mean(node.function, known)
-            or "docs/reference/aggregates.md has all of them; db.aggregate adds one",
+            help=_suggested(node.function, known),
         )
         return replace(node, function="count")
 

@@ -223,6 +223,10 @@ class CaladanError(Exception):
     def __str__(self) -> str:
         return render(self.diagnostics)
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show instead of a stack trace."""
+        return str(self).splitlines()
+
     @property
     def exit_code(self) -> int:
         """The exit code of the first diagnostic."""
@@ -329,8 +333,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str | None:
     """A help line with the nearest known name, if one is near.
 
     A name is near if few letters are wrong, missing, too many or swapped: one of four, two of up
-    to nine, three of more. Capitals count for nothing. `name` may be anything: users hand in all
-    kinds of names.
+    to nine, three of more; or if it is the start of one name alone. Capitals count for nothing.
+    `name` may be anything: users hand in all kinds of names.
 
     >>> did_you_mean("acr", ["arc", "tc"])
     'did you mean `arc`?'
@@ -339,11 +343,15 @@ def did_you_mean(name: object, known: Iterable[str]) -> str | None:
     if not isinstance(name, str):
         return None
     most = 1 if len(name) <= 4 else 2 if len(name) <= 9 else 3
-    others = (each for each in sorted(set(known)) if abs(len(each) - len(name)) <= most)
-    distances = [(_distance(name.lower(), each.lower()), each) for each in others if each != name]
+    others = [each for each in sorted(set(known)) if each != name]
+    alike = (each for each in others if abs(len(each) - len(name)) <= most)
+    distances = [(_distance(name.lower(), each.lower()), each) for each in alike]
     distance, near = min(distances, default=(most + 1, ""))
     # A name of one letter is as near to every other.
-    return f"did you mean `{near}`?" if distance <= min(most, len(name) - 1) else None
+    if distance <= min(most, len(name) - 1):
+        return f"did you mean `{near}`?"
+    longer = [each for each in others if len(name) > 2 and each.startswith(name)]
+    return f"did you mean `{longer[0]}`?" if len(longer) == 1 else None
 
 
 def _distance(one: str, other: str) -> int:

@@ -48,6 +48,8 @@ def kind_of_value(value: object) -> Kind:
         return Kind.STRING
     if isinstance(value, dt.date):
         return Kind.DATETIME if isinstance(value, dt.datetime) else Kind.DATE
+    if isinstance(value, dt.timedelta):
+        return Kind.INTERVAL
     if isinstance(value, Decimal):
         return Kind.DECIMAL
     return Kind.BINARY if isinstance(value, bytes) else Kind.OBJECT

@@ -12,14 +12,31 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, SupportsIndex, TypedDict, cast
+from typing import Any, Final, Literal, SupportsIndex, TypeAlias, TypedDict, cast, get_args
 
 from caladan.program.diagnostics import CaladanError, Diagnostics, did_you_mean, error
 
-STRATEGIES: Final = ("single", "cubed", "pivoted", "meshed", "frame")
+EngineName: TypeAlias = Literal["spark", "embedded", "reference"]
+LanguageName: TypeAlias = Literal["deals", "souffle", "rasql"]
+WriteMode: TypeAlias = Literal["error", "overwrite", "append"]
+FileFormat: TypeAlias = Literal["csv", "tsv", "json", "jsonl", "parquet", "orc", "delta"]
+StrategyName: TypeAlias = Literal["single", "cubed", "pivoted", "meshed", "frame"]
+GradeName: TypeAlias = Literal[
+    "jessica", "paul", "ghanima", "leto", "rows", "values", "intersection", "exact"
+]
+
+STRATEGIES: Final[tuple[str, ...]] = get_args(StrategyName)
 """The ways of running a clique on Spark."""
 
-GRADES: Final = ("jessica", "paul", "ghanima", "leto")
+GRADE_ALIASES: Final = {
+    "rows": "jessica",
+    "values": "paul",
+    "intersection": "ghanima",
+    "exact": "leto",
+}
+"""Plain names for the grades of estimate: what each of them compares."""
+
+GRADES: Final = tuple(GRADE_ALIASES.values())
 """The grades of estimate of the guided search."""
 
 _SIZE: Final = re.compile(r"\s*(\d+)\s*([kmg]?)(?:i?b)?\s*", re.IGNORECASE | re.ASCII)
@@ -33,9 +50,9 @@ class RunOptions(TypedDict, total=False):
     max_facts: int | None
     timeout: float | None
     permissive: bool
-    strategy: str | None
+    strategy: StrategyName | None
     memory: int | str | None
-    search: str | None
+    search: GradeName | None
     checkpoint: str | os.PathLike[str] | None
     keep: bool
 
@@ -43,7 +60,7 @@ class RunOptions(TypedDict, total=False):
 class FileOptions(TypedDict, total=False):
     """The keywords of `Session.add` and its kin, for files; what they mean stands at `Source`."""
 
-    format: str | None
+    format: FileFormat | None
     delimiter: str | None
     header: bool | None
 
@@ -58,7 +75,8 @@ class Options:
     memory: most of what the machine has, without it; runs beyond that go to disk. `permissive` sets
     bad rows of input files aside instead of failing. `strategy` forces a way of running cliques on
     Spark. `search` sends cyclic bodies through the
-    guided search on the embedded engine, by a grade of estimate: jessica, paul, ghanima or leto.
+    guided search on the embedded engine, by a grade of estimate: jessica, paul, ghanima or leto,
+    or by what each compares: rows, values, intersection, exact.
     `checkpoint` is a folder, or the URI of one, in which recursion on Spark is saved now and then
     by strategy *meshed*, so that what is tried or run again goes on from there. With `keep` False a
     run neither reads relations that earlier runs derived, nor keeps its own for later ones.
@@ -90,9 +108,10 @@ def checked(given: Mapping[str, Any]) -> Options:
             near = did_you_mean(value, known) if isinstance(value, str) else None
             found.add("C050", f"{name} must be {problem}, not {value!r}", help=near)
     found.raise_errors()
-    return Options(
-        **{name: value for name, value in values.items() if value is not None or name not in _FLAGS}
-    )
+    for name in _FLAGS:
+        if values.get(name, True) is None:
+            del values[name]
+    return Options(**values)
 
 
 def no_option(name: str, known: Collection[str]) -> CaladanError:
@@ -157,6 +176,16 @@ def _one_of(names: Iterable[str]) -> Callable[[object], str]:
     return check
 
 
+def _grade(given: object) -> str:
+    """A grade by its name or by what it compares.
+
+    >>> _grade("exact")
+    'leto'
+    """
+    known = _one_of((*GRADES, *GRADE_ALIASES))(given)
+    return GRADE_ALIASES.get(known, known)
+
+
 def _folder(given: object) -> str:
     """A URI as it is, a path in full: tasks have other working directories."""
     text = os.fspath(given) if isinstance(given, str | os.PathLike) else ""
@@ -165,7 +194,7 @@ def _folder(given: object) -> str:
     return text if "://" in text else str(Path(text).expanduser().absolute())
 
 
-_KNOWN: Final = {"strategy": STRATEGIES, "search": GRADES}
+_KNOWN: Final = {"strategy": STRATEGIES, "search": (*GRADES, *GRADE_ALIASES)}
 
 _FLAGS: Final = ("permissive", "keep")
 
@@ -177,7 +206,7 @@ _CHECKS: Final[dict[str, Callable[[object], object]]] = {
     "keep": _flag,
     "strategy": _one_of(STRATEGIES),
     "memory": _size,
-    "search": _one_of(GRADES),
+    "search": _grade,
     "checkpoint": _folder,
 }
 

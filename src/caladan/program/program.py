@@ -44,7 +44,9 @@ class Object:
         return repr(self.value)
 
 
-Value: TypeAlias = bool | int | float | str | dt.datetime | dt.date | Decimal | bytes | Object
+Value: TypeAlias = (
+    bool | int | float | str | dt.datetime | dt.date | dt.timedelta | Decimal | bytes | Object
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,17 @@ class Atom:
     negated: bool = False
     columns: tuple[str, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Generator(Atom):
+    """`X in function(…)`: each row that a function gives. The last argument is X.
+
+    `parts` has two functions of Python for one of a session's own: how many rows it gives, and the
+    row at a place. A pass of the analysis has rules derive the rows (analysis/generators.py).
+    """
+
+    parts: tuple[Function, Function] | None = None
 
 
 @dataclass(frozen=True, slots=True)

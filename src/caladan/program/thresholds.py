@@ -110,7 +110,7 @@ class Thresholds:
     # ── embedded: small rounds ───────────────────────────────────────────────────────────────────
     small: int = _int(1000, least=1, most=1 << 14)  # facts of a delta for the tiny-delta machine
     small_rounds: int = _int(8)  # in a row before the machine is worth its start
-    small_rounds_cold: int = _int(100)  # so many more where numba would have to be loaded
+    small_rounds_cold: int = _int(400)  # rules in rounds more, where numba would have to be loaded
     machine_bits: int = _int(26, most=32)  # of a key, where the machine has a bit for every one
     first_tail: int = _int(13, most=16)  # bits of the number of facts that the machine first holds
     largest_tail: int = _int(20, most=20)  # and at last

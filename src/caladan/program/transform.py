@@ -14,17 +14,19 @@ from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar, cast
 
 from caladan.program.program import Atom, Literal, Variable
+from caladan.program.types import Type
 
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
 
-_INSIDE: dict[type, tuple[str, ...] | None] = {}
+_INSIDE: dict[type, tuple[str, ...] | None] = {Type: None}  # a row of a table is no node
 _PLAIN: Final = (
     "str", "bool", "int", "Value", "Type", "Mapping[str, Type]", "Span | None",
     "Placeholder | None",
     "ArithmeticOperator", "ComparisonOperator",
     "tuple[AggregateFunction | None, ...]", "AggregateFunction | None",
+    "tuple[Type, ...]",
 )  # fmt: skip
 """Types, as fields are declared with them, that hold no nodes: most fields have one."""
 

@@ -36,6 +36,7 @@ class Kind(Enum):
     BOOLEAN = "boolean"
     DATETIME = "datetime"
     DATE = "date"
+    INTERVAL = "interval"
     DECIMAL = "decimal"
     BINARY = "binary"
     OBJECT = "object"  # any Python value that can be hashed
@@ -95,8 +96,13 @@ class Type:
     range: tuple[int, int] | None = None
     order: int = 0
     digits: Width | None = None
+    is_unsigned: bool = False
 
     BYTE: ClassVar[Type]
+    UBYTE: ClassVar[Type]
+    USHORT: ClassVar[Type]
+    UINTEGER: ClassVar[Type]
+    ULONG: ClassVar[Type]
     SHORT: ClassVar[Type]
     INTEGER: ClassVar[Type]
     LONG: ClassVar[Type]
@@ -106,6 +112,7 @@ class Type:
     BOOLEAN: ClassVar[Type]
     DATETIME: ClassVar[Type]
     DATE: ClassVar[Type]
+    INTERVAL: ClassVar[Type]
     DECIMAL: ClassVar[Type]
     BINARY: ClassVar[Type]
     OBJECT: ClassVar[Type]
@@ -173,6 +180,10 @@ DATETIME_PATTERN: Final = (
     r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 DECIMAL_PATTERN: Final = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
+INTERVAL_PATTERN: Final = (
+    r"[+-]?(?:[0-9]+ *(?:weeks?|days?|hours?|minutes?|seconds?|milliseconds?|microseconds?) *)*"
+    r"(?:[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?"
+)
 BINARY_PATTERN: Final = r"(?:[0-9a-fA-F]{2})*"
 
 
@@ -194,6 +205,18 @@ def _integer(
     )  # fmt: skip
 
 
+def _unsigned(name: str, bits: int, spark: str, duck: str, *aliases: str) -> Type:
+    """Whole numbers from 0 on. Spark has none: they are the next wider type there.
+
+    All are evaluated with 64 bits, so a `ulong` from 2^63 on is refused.
+    """
+    return Type(
+        name, Kind.INTEGER, f"uint{bits}", spark, duck, "an integer from 0 on", int, (int,),
+        (*aliases, duck.lower()), (duck.replace("UINTEGER", "UINT"),), pattern=INTEGER_PATTERN,
+        range=(0, min(2**bits, 2**63) - 1), order=bits, is_unsigned=True,
+    )  # fmt: skip
+
+
 def _decimal(name: str, digits: Width) -> Type:
     spelled = f"decimal({digits[0]},{digits[1]})"
     return Type(
@@ -207,12 +230,15 @@ Type.BYTE = _integer("byte", 8, "int8", "tinyint", "TINYINT", sql=("TINYINT",))
 Type.SHORT = _integer("short", 16, "int16", "smallint", "SMALLINT", sql=("SMALLINT",))
 Type.INTEGER = _integer(
     "integer", 32, "int32", "int", "INTEGER", sql=("INT",),
-    arrow_reads=("is_uint8", "is_uint16"), duck_reads=("UTINYINT", "USMALLINT"),
 )  # fmt: skip
 Type.LONG = _integer(
     "long", 64, "int64", "bigint", "BIGINT", sql=("BIGINT",),
-    arrow_reads=("is_uint32", "is_uint64"), duck_reads=("HUGEINT", "UINTEGER", "UBIGINT"),
+    duck_reads=("HUGEINT",),
 )  # fmt: skip
+Type.UBYTE = _unsigned("ubyte", 8, "smallint", "UTINYINT")
+Type.USHORT = _unsigned("ushort", 16, "int", "USMALLINT")
+Type.UINTEGER = _unsigned("uinteger", 32, "bigint", "UINTEGER", "uint")
+Type.ULONG = _unsigned("ulong", 64, "bigint", "UBIGINT")
 Type.FLOAT = Type(
     "float", Kind.FLOAT, "float", "float", "FLOAT", "a number", float, (int, float), ("real",),
     ("FLOAT",), pattern=FLOAT_PATTERN, order=65,
@@ -241,6 +267,12 @@ Type.DATE = Type(
     "date", Kind.DATE, "date32", "date", "DATE", "a date (such as 2024-01-31)", dt.date, (), (),
     ("DATE",), pattern=DATE_PATTERN, from_text=True,
 )  # fmt: skip
+Type.INTERVAL = Type(
+    "interval", Kind.INTERVAL, "duration[us]", "interval day to second", "INTERVAL",
+    "an interval (such as 90 minutes or 1 day 02:30:00)", dt.timedelta, (dt.timedelta,),
+    arrow_reads=("is_duration",), pattern=INTERVAL_PATTERN, from_text=True,
+    sql=("INTERVAL",),
+)  # fmt: skip
 Type.DECIMAL = _decimal("decimal", WIDEST)
 Type.BINARY = Type(
     "binary", Kind.BINARY, "binary", "binary", "BLOB",
@@ -254,8 +286,9 @@ Type.OBJECT = Type(
 )  # fmt: skip
 
 TYPES: Final = (
-    Type.BYTE, Type.SHORT, Type.INTEGER, Type.LONG, Type.FLOAT, Type.DOUBLE, Type.STRING,
-    Type.BOOLEAN, Type.DATETIME, Type.DATE, Type.DECIMAL, Type.BINARY, Type.OBJECT,
+    Type.BYTE, Type.SHORT, Type.INTEGER, Type.LONG, Type.UBYTE, Type.USHORT, Type.UINTEGER,
+    Type.ULONG, Type.FLOAT, Type.DOUBLE, Type.STRING,
+    Type.BOOLEAN, Type.DATETIME, Type.DATE, Type.INTERVAL, Type.DECIMAL, Type.BINARY, Type.OBJECT,
 )  # fmt: skip
 """The types without parameters."""
 

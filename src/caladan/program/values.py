@@ -26,6 +26,7 @@ from caladan.program.types import (
     DECIMAL_PATTERN,
     FLOAT_PATTERN,
     INTEGER_PATTERN,
+    INTERVAL_PATTERN,
     MOST_DIGITS,
     Type,
 )
@@ -37,6 +38,16 @@ _TOO_FINE: Final = re.compile(r"[0-9-]{10}[T ][0-9:]{8}\.[0-9]{7,}(?:Z|[+-][0-9:
 _DATE: Final = re.compile(DATE_PATTERN)
 _DECIMAL: Final = re.compile(DECIMAL_PATTERN)
 _BINARY: Final = re.compile(BINARY_PATTERN)
+_INTERVAL: Final = re.compile(INTERVAL_PATTERN)
+_UNITS: Final = {
+    "week": dt.timedelta(weeks=1),
+    "day": dt.timedelta(days=1),
+    "hour": dt.timedelta(hours=1),
+    "minute": dt.timedelta(minutes=1),
+    "second": dt.timedelta(seconds=1),
+    "millisecond": dt.timedelta(milliseconds=1),
+    "microsecond": dt.timedelta(microseconds=1),
+}
 _LONG_DIGITS: Final = 19  # of a whole number that 64 bits hold
 _EXACTLY: Final = Context(prec=MOST_DIGITS, traps=[Inexact, InvalidOperation])
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
@@ -77,6 +88,8 @@ def fit(value: object, type: Type) -> Value:
         return _fit_date(value)
     if type.is_decimal:
         return _fit_decimal(value, type)
+    if type is Type.INTERVAL:
+        return _fit_interval(value)
     if type is Type.BINARY:
         return _fit_binary(value)
     raise _not_a(value, type)
@@ -108,6 +121,8 @@ def parse(text: str, type: Type) -> Value:
         return _parse_date(trimmed)
     if type.is_decimal and _DECIMAL.fullmatch(trimmed):
         return _exact(Decimal(trimmed), type)
+    if type is Type.INTERVAL and trimmed.strip("+-") and _INTERVAL.fullmatch(trimmed.lower()):
+        return _parse_interval(trimmed.lower())
     if type is Type.BINARY and _BINARY.fullmatch(trimmed):
         return bytes.fromhex(trimmed)
     raise _not_a(text, type)
@@ -152,6 +167,8 @@ def written(value: Value) -> str:
             return "NaN" if math.isnan(value) else repr(value)
         case dt.datetime():
             return iso(value)
+        case dt.timedelta():
+            return _interval_text(value)
         case Decimal():
             text = f"{value:f}"
             return text.rstrip("0").rstrip(".") if "." in text else text
@@ -248,6 +265,42 @@ def _fit_decimal(value: object, type: Type) -> Decimal:
     if isinstance(value, int) and not isinstance(value, bool):
         return _exact(Decimal(value), type)
     raise _not_a(value, type)
+
+
+def _fit_interval(value: object) -> dt.timedelta:
+    if isinstance(value, str):
+        return cast("dt.timedelta", parse(value, Type.INTERVAL))
+    if isinstance(value, dt.timedelta):
+        return dt.timedelta(value.days, value.seconds, value.microseconds)
+    raise _not_a(value, Type.INTERVAL)
+
+
+def _parse_interval(text: str) -> dt.timedelta:
+    """`1 day 02:30:00`, `90 minutes`, `-2 hours`: the sign is that of the whole."""
+    sign, rest = (-1, text[1:]) if text[0] == "-" else (1, text.lstrip("+"))
+    total = dt.timedelta(0)
+    try:
+        for count, unit in re.findall(r"([0-9]+) *([a-z]+?)s?(?![a-z])", rest):
+            total += int(count) * _UNITS[unit]
+        clock = re.search(r"([0-9]{1,2}):([0-9]{2})(?::([0-9.]+))?", rest)
+        if clock is not None:
+            hours, minutes, seconds = clock.groups()
+            total += dt.timedelta(hours=int(hours), minutes=int(minutes))
+            total += dt.timedelta(microseconds=int(Decimal(seconds or 0).scaleb(6)))
+        return sign * total
+    except OverflowError:
+        raise ValueError(f"{quoted(text)} is an interval beyond 999999999 days") from None
+
+
+def _interval_text(value: dt.timedelta) -> str:
+    sign, size = ("-", -value) if value < dt.timedelta(0) else ("", value)
+    seconds = size - dt.timedelta(size.days)
+    clock = (
+        f"{seconds.seconds // 3600:02}:{seconds.seconds // 60 % 60:02}:{seconds.seconds % 60:02}"
+    )
+    fraction = f".{size.microseconds:06}".rstrip("0") if size.microseconds else ""
+    days = f"{size.days} day{'' if size.days == 1 else 's'} " if size.days else ""
+    return f"{sign}{days}{clock}{fraction}"
 
 
 def _fit_binary(value: object) -> bytes:

@@ -52,8 +52,23 @@ def division_by_zero(rule: CoreRule | WrittenRule) -> Diagnostic:
     )
 
 
-def overflow(rule: CoreRule | WrittenRule, *, double: bool = False) -> Diagnostic:
-    """C041: a number too large, in arithmetic or in a sum: for 64 bits, or for a double."""
+_TOO_LARGE: Final = {
+    "decimal": (
+        "a decimal of too many digits",
+        "decimals have up to 38 digits: declare columns with as many as they need, decimal(12, 2)",
+    ),
+    "datetime": ("a time beyond the years 1 to 9999", "compare before you add"),
+    "interval": ("an interval of more than 64 bits of microseconds", "compare before you add"),
+}
+
+
+def overflow(
+    rule: CoreRule | WrittenRule, *, double: bool = False, of: str | None = None
+) -> Diagnostic:
+    """C041: a value too large, in arithmetic or in a sum: for 64 bits, a double, or its type."""
+    if of in _TOO_LARGE:
+        what, help = _TOO_LARGE[of]
+        return Diagnostic("C041", f"{what} {_place(rule)}", rule.span, help=help)
     if double:
         return Diagnostic(
             "C041",

@@ -42,7 +42,7 @@ from caladan.session import inputs
 from caladan.session.auto import Mover, SparkWanted, wanted_for_options
 from caladan.session.inputs import Definitions, undeclared
 from caladan.session.materialized import Materializations, Materialized
-from caladan.session.result import CaladanWarning, Result, Stopped
+from caladan.session.result import CaladanWarning, Relation, Result, Stopped
 from caladan.session.stats import Stats
 from caladan.session.store import Store
 from caladan.session.wrap import FinishedRun, wrap
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from caladan.language.rasql import Script
     from caladan.session.live import Live
     from caladan.session.scripts import Scripts
+    from caladan.session.views import Views
     from caladan.sql.script import ScriptOutcome
 
 _PACKAGE: Final = str(Path(__file__).parents[1])
@@ -69,9 +70,15 @@ class Course:
     """Data and definitions on one side, an engine on the other, and how programs run between."""
 
     def __init__(
-        self, engine: Engine, listeners: Sequence[Listener] = (), mover: Mover | None = None
+        self,
+        engine: Engine,
+        listeners: Sequence[Listener] = (),
+        mover: Mover | None = None,
+        *,
+        views: bool = False,
     ) -> None:
         self._engine = engine
+        self._wants_views = views
         self._mover = mover
         """How to get to Spark; None if the user named the engine, or the session has moved."""
         self._earlier_stores: list[Store] = []
@@ -79,6 +86,9 @@ class Course:
         self._store = Store(engine)
         self._definitions = Definitions()
         self._kept = _materializations(engine)
+        self._views: list[Views] = []
+        self._asked: dict[str, None] = {}
+        """The derived relations that somebody has asked for."""
         self._scripts: Scripts | None = None
         self._searched: tuple[Library, dict[str, Source | None]] | None = None
         self._is_open = True
@@ -115,14 +125,21 @@ class Course:
         self._earlier_stores.append(self._store)
         self._store = self._store.moved(engine)
         self._kept = _materializations(engine)
+        self._open_views()
         if self._scripts is not None:
             self._scripts.engine = engine
+
+    def _open_views(self) -> None:
+        """Have views in the user's session, if they were asked for and it is there."""
+        if self._wants_views and self._engine.session is not None:
+            from caladan.session.views import Views
+
+            self._views.append(Views(self._engine.session))
 
     def _read(
         self, program: str | os.PathLike[str] | Program | Script, language: str | None = None
     ) -> Program | Script:
-        own = self._definitions
-        read = inputs.program(program, language, functions=own.functions, aggregates=own.aggregates)
+        read = inputs.program(program, language, functions=self._definitions.functions)
         if not isinstance(read, Program):
             return read
         found = Diagnostics()
@@ -169,7 +186,31 @@ class Course:
         result = wrap(program, run, self._engine, stats, complete, store)
         if run.stopped is not None:
             raise Stopped(run.stopped.diagnostics, result) from None
+        self._show_result(compiled, result)
         return result
+
+    def _show_result(self, compiled: Compiled, result: Result) -> None:
+        """Have views show what a run was asked for, and the data that it read."""
+        asked = [g.relation for g in compiled.delta.goals if not g.is_bound]
+        names = [n for n, i in compiled.checked.relations.items() if not i.is_internal]
+        self._asked.update(dict.fromkeys(name for name in asked if name in names))
+        if self._views:
+            data = [name for name in names if name in self._store]
+            for name in dict.fromkeys((*asked, *data)):
+                if name in names:
+                    self._show(name, result[name])
+
+        def fetched(name: str, relation: Relation) -> None:
+            if name in names:
+                self._asked[name] = None
+                self._show(name, relation)
+
+        result.on_fetch = fetched
+
+    def _show(self, name: str, relation: Relation) -> None:
+        """Have every view of a name show a relation."""
+        for views in self._views:
+            views.put(name, relation)
 
     def _run_script(self, script: Script, params: Mapping[str, Value], options: Options) -> Result:
         from caladan.session.scripts import result
@@ -248,9 +289,10 @@ class Course:
         """Keep what a run derived in full, if rules and data are those of its beginning."""
         if not options.keep or run.stopped is not None:
             return
+        known = frozenset(self._definitions.derived)
         for name, table in run.derived.items():
             info = run.compiled.checked.relations.get(name)
-            if info is not None and not info.is_internal and name in self._definitions.derived:
+            if info is not None and not info.is_internal and name in known:
                 widths = run.widths.get(name, ())
                 made = Materialized(name, table, info.order, widths, options.permissive)
                 self._kept.keep(made, since, self._definitions.reads)
@@ -416,8 +458,8 @@ class Course:
             with nested(), stoppable("evaluating the program"):
                 living = engine.watch(compiled.delta, tables, options, events)
         stats.seconds = time.perf_counter() - started
-        check = partial(check_support, compiled)
-        return Live(compiled, living, self._store.objects, stats, check, self._forget)
+        check, session = partial(check_support, compiled), self._engine.session
+        return Live(compiled, living, self._store.objects, stats, check, self._forget, session)
 
     def _forget(self, live: Live) -> None:
         """Have nothing more to do with live relations that somebody closed."""

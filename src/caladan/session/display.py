@@ -9,7 +9,8 @@ left, ascending. NaN is greater than every other number.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,7 +57,7 @@ def _add(
     directions.append((name, "descending" if descending else "ascending"))
 
 
-_TO_THE_LEFT: Final = ("string", "boolean", "datetime", "date", "binary", "object")
+_TO_THE_LEFT: Final = ("string", "boolean", "datetime", "date", "interval", "binary", "object")
 
 
 def cell(value: object) -> str:
@@ -66,7 +67,7 @@ def cell(value: object) -> str:
             return "true" if value else "false"
         case dt.datetime():
             return iso(value)
-        case Decimal() | bytes():
+        case Decimal() | bytes() | dt.timedelta():
             return written(value)
         case None:
             return "NULL"
@@ -94,6 +95,53 @@ def remainder(shown: int, count: int) -> str:
     return f"… and {count - shown:,} more" if count > shown else ""
 
 
+class PlanText(str):
+    """What `explain` gives: text that a notebook shows with its lines, a fold for each stage."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        import html
+
+        parts = re.split(r"^(== .* ==)$", self, flags=re.MULTILINE)
+        folds = [
+            f"<details open><summary>{html.escape(title.strip('= '))}</summary>{html_text(text)}"
+            "</details>"
+            for title, text in zip(parts[1::2], parts[2::2], strict=True)
+        ]
+        return "".join([html_text(parts[0]), *folds])
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """How IPython prints it in a terminal."""
+        printer.text(str(self))
+
+
+def html_text(text: str) -> str:
+    """Text as a notebook shows it, with its lines and columns."""
+    import html
+
+    style = "text-align: left; white-space: pre; overflow-x: auto"
+    return f'<pre style="{style}">{html.escape(text.strip())}</pre>' if text.strip() else ""
+
+
+_CAPTION: Final = "white-space: nowrap; text-align: left; caption-side: top"
+
+
+def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A small table as HTML."""
+    import html
+
+    head = "".join(f"<th>{html.escape(each)}</th>" for each in heads)
+    lines = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell(value))}</td>" for value in row) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<table><caption style="{_CAPTION}">{html.escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+    )
+
+
 def notebook(relation: Relation, rows: Sequence[tuple[object, ...]], count: int) -> str:
     """Some rows of a relation as an HTML table."""
     import html  # for notebooks
@@ -109,6 +157,6 @@ def notebook(relation: Relation, rows: Sequence[tuple[object, ...]], count: int)
     more = remainder(len(rows), count)
     caption = f"{html.escape(relation.name)}: {count:,} facts"
     return (
-        f"<table><caption>{caption}</caption><thead><tr>{heads}</tr></thead>"
+        f'<table><caption style="{_CAPTION}">{caption}</caption><thead><tr>{heads}</tr></thead>'
         f"<tbody>{lines}</tbody></table>" + (f"<p>{more}</p>" if more else "")
     )

@@ -13,7 +13,7 @@ import datetime as dt
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -54,6 +54,7 @@ UNNAMED: Final = "<program>"
 _SPECIAL: Final[tuple[tuple[type, Type], ...]] = (
     (dt.datetime, Type.DATETIME),
     (dt.date, Type.DATE),
+    (dt.timedelta, Type.INTERVAL),
     (Decimal, Type.DECIMAL),
     (bytes, Type.BINARY),
 )
@@ -65,19 +66,18 @@ def program(
     language: str | None = None,
     seen: set[str] | None = None,
     functions: Mapping[str, Definition] = MappingProxyType({}),
-    aggregates: Collection[str] = (),
 ) -> Program | Script:
     """A program from itself, from its text, or from a file: a path, or text that names a file.
 
     What is written in RaSQL is a Script, all else a Program. `seen` are files read before,
-    `functions` those of Python that it may call, `aggregates` those that users added.
+    `functions` those of Python that it may call.
     """
     if not isinstance(given, str | os.PathLike):
         return _ready(given)
     if isinstance(given, os.PathLike) or _is_file(given) or _LOOKS_LIKE_A_PATH.fullmatch(given):
         name = os.fspath(given)
-        return _parsed(files.text_of(name), name, language, seen, functions, aggregates)
-    return _parsed(given, UNNAMED, language, seen, functions, aggregates)
+        return _parsed(files.text_of(name), name, language, seen, functions)
+    return _parsed(given, UNNAMED, language, seen, functions)
 
 
 def programs(names: Sequence[str], language: str | None = None) -> Program | Script:
@@ -156,7 +156,6 @@ def _parsed(
     language: str | None,
     seen: set[str] | None = None,
     functions: Mapping[str, Definition] = MappingProxyType({}),
-    aggregates: Collection[str] = (),
 ) -> Program | Script:
     source = SourceText(name, text)
     with nested(place=Span(source, 0, 0)):
@@ -164,14 +163,7 @@ def _parsed(
             from caladan.language import rasql
 
             return rasql.parse(source)
-        return parse(
-            text,
-            name=name,
-            language=language,
-            seen=seen,
-            functions=functions,
-            aggregates=aggregates,
-        )
+        return parse(text, name=name, language=language, seen=seen, functions=functions)
 
 
 def title(program: Program | Script) -> str:
@@ -281,7 +273,9 @@ class Definitions:
             raise error("C050", f"`{name}` is a {type(code).__name__}, not a function")
         if returns is None:
             raise error("C050", f"it must be said what `{name}` gives", help='returns="double"')
-        wanted = next((each for each in RETURNED if str(each) == str(returns)), None)
+        several = str(returns).endswith("*")
+        word = str(returns).removesuffix("*")
+        wanted = next((each for each in RETURNED if str(each) == word), None)
         if wanted is None:
             raise error(
                 "C050",
@@ -291,7 +285,9 @@ class Definitions:
             )
         if vectorized not in (None, "numpy", "arrow"):
             raise error("C050", f'vectorized is "numpy", "arrow" or None, not {vectorized!r}')
-        self.functions[name] = Definition(name, code, wanted, vectorized)
+        if several and vectorized is not None:
+            raise error("C050", f"`{name}` gives several rows, so it takes values, not columns")
+        self.functions[name] = Definition(name, code, wanted, vectorized, several)
 
     def aggregate(self, given: UserCombine) -> None:
         """Have programs that are read from now on aggregate by a function; C050 if none can."""

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -35,6 +35,10 @@ from caladan.session.stats import Stats
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+CHANGE: Final = "_change_type"
+"""The column that says what became of a row, as in the change data feed of Delta."""
 
 _BATCHES = 64  # of changes that nobody has looked at, before they are added up
 
@@ -45,6 +49,25 @@ class RelationChange:
 
     added: Relation
     removed: Relation
+
+    def arrow(self) -> pa.Table:
+        """Both as one Arrow table, with a column `_change_type`: insert or delete, as in Delta."""
+        import pyarrow as pa
+
+        parts: list[Any] = []
+        for relation, change in ((self.removed, "delete"), (self.added, "insert")):
+            facts: Any = relation.arrow()
+            parts.append(
+                facts.append_column(CHANGE, pa.array([change] * relation.count(), pa.string()))
+            )
+        return pa.concat_tables(parts)
+
+    def spark(self, session: SparkSession | None = None) -> DataFrame:
+        """Both as one Spark DataFrame, with a column `_change_type`: insert or delete."""
+        from caladan.data.schema import wrap
+
+        changes = wrap(self.arrow())
+        return Relation(self.added.name, changes, session=self.added.session).spark(session)
 
     def __bool__(self) -> bool:
         return self.added.count() > 0 or self.removed.count() > 0
@@ -97,8 +120,11 @@ class Live(Mapping[str, Relation]):
         stats: Stats,
         check: Callable[[Mapping[str, DerivedTable]], None],
         forget: Callable[[Live], None],
+        session: SparkSession | None = None,
     ) -> None:
         self._compiled = compiled
+        self.session = session
+        """The SparkSession that frames of its relations belong to."""
         self._living: Living | None = living
         self._objects = objects
         self._check = check
@@ -111,6 +137,7 @@ class Live(Mapping[str, Relation]):
         goals = [goal.name for goal in compiled.delta.goals]
         names = dict.fromkeys((*goals, *compiled.delta.relations))
         self._names = [n for n in names if n in checked and not checked[n].is_internal]
+        self._outdated = set(self._names)
 
     # ── What users call ──────────────────────────────────────────────────────────────────────────
 
@@ -199,6 +226,21 @@ class Live(Mapping[str, Relation]):
 
     # ── What the session calls ───────────────────────────────────────────────────────────────────
 
+    def given(self, name: str) -> pa.Table:
+        """The facts that a relation was given, apart from what rules derive."""
+        with self._lock:
+            living = self._open()
+            kept = living.given(name)
+            blocks = [(block, len(block[0]) if block else 1) for block in kept.blocks()]
+            return living.decode(name, _joined(blocks, kept.arity) if kept.count() else ((), 0))
+
+    def outdated(self) -> list[str]:
+        """The relations that have changed since this was last asked; at first all."""
+        with self._lock:
+            found = [name for name in self._names if name in self._outdated]
+            self._outdated.clear()
+            return found
+
     def columns(self, name: str) -> Any:
         """The columns of a relation that takes data here, None if it is not read."""
         info = self._compiled.delta.relations.get(name)
@@ -229,6 +271,7 @@ class Live(Mapping[str, Relation]):
         self._stats.changes += 1
         self._stats.seconds += time.perf_counter() - started
         self._check({name: self._table(living, name) for name in self._watched()})
+        self._outdated.update(changes.by_relation)
         for name, (added, removed) in changes.by_relation.items():
             waiting = self._pending.setdefault(name, [])
             waiting.append((added, removed))
@@ -265,7 +308,7 @@ class Live(Mapping[str, Relation]):
 
     def _relation(self, name: str, table: Table) -> Relation:
         order = self._compiled.delta.relations[name].order
-        return Relation(name, table, order, objects=self._objects)
+        return Relation(name, table, order, self.session, objects=self._objects)
 
 
 class LiveTable(LocalTable):

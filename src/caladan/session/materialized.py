@@ -79,10 +79,12 @@ class Materializations:
 
     def keep(self, made: Materialized, since: int, reads: Reads) -> None:
         """Keep a relation, unless something it depends on has changed `since` its run began."""
-        if any(self._changed.get(each, 0) > since for each in reachable([made.name], reads)):
-            return
         if not isinstance(self._engine, Materializing):
             return
+        if self._now > since:  # else nothing has, and there may be thousands of relations
+            found = reachable([made.name], reads)
+            if any(self._changed.get(each, 0) > since for each in found):
+                return
         before = self._kept.pop(made.name, None)
         made.is_pinned |= before is not None and before.is_pinned
         self._kept[made.name] = made

@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from caladan.data.formats import Look
     from caladan.engines.interface import Table
     from caladan.program.notation import Widths
+    from caladan.program.options import FileFormat, WriteMode
 
 REJECTED: Final = "_rejected"
 """The name under which a permissive run hands out the rows that it set aside."""
 
 _SORTED_UP_TO: Final = 1_000_000  # beyond that, `show` takes whichever rows come first
-_NOTEBOOK_ROWS: Final = 50
+_NOTEBOOK_ROWS: Final = 20
 
 
 class CaladanWarning(UserWarning):
@@ -77,6 +78,11 @@ class Relation:
         self._is_ordered = is_ordered  # the table's own order is the one to show
         self._count: int | None = None
         self._arrow: pa.Table | None = None
+
+    @property
+    def session(self) -> SparkSession | None:
+        """The SparkSession that frames of it belong to, if its engine has one."""
+        return self._session
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -169,6 +175,22 @@ class Relation:
                 table.lend()
         return frame
 
+    def to_arrow(self) -> pa.Table:
+        """The same as `arrow()`."""
+        return self.arrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same as `pandas()`."""
+        return self.pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The same as `polars()`."""
+        return self.polars()
+
+    def to_spark(self, session: SparkSession | None = None) -> DataFrame:
+        """The same as `spark()`."""
+        return self.spark(session)
+
     def frame(self, session: SparkSession | None = None) -> DataFrame:
         """The same, to be read at once: what it reads may go with this relation."""
         self._check_objects("Spark")
@@ -224,8 +246,8 @@ class Relation:
     def write(
         self,
         path: str | Path | External,
-        format: str | None = None,
-        mode: str = "error",
+        format: FileFormat | None = None,
+        mode: WriteMode = "error",
         *,
         header: bool = False,
         partition_by: str | Sequence[str] = (),
@@ -326,6 +348,8 @@ class Result(Mapping[str, Relation]):
         self.stats = stats or Stats()
         self.warnings = tuple(warnings)
         self._release = release
+        self.on_fetch: Callable[[str, Relation], None] | None = None
+        """Is told of a relation when it is first asked for."""
 
     @property
     def answer(self) -> Relation:
@@ -352,6 +376,8 @@ class Result(Mapping[str, Relation]):
                     )
                 )
             self._fetched[name] = relation
+            if self.on_fetch is not None:
+                self.on_fetch(name, relation)
         return self._fetched[name]
 
     def __contains__(self, name: object) -> bool:
@@ -362,6 +388,13 @@ class Result(Mapping[str, Relation]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+    def _repr_html_(self) -> str:
+        shown = self.answers or tuple(self[name] for name in self._names if name in self._fetched)
+        tables = "".join(display.notebook(r, r.head(_NOTEBOOK_ROWS), r.count()) for r in shown)
+        others = [(name,) for name in self._names if name not in {r.name for r in shown}]
+        caption = f"Result on {self.stats.engine}, {self.stats.seconds:.2f} s"
+        return tables + display.html_table(caption, ("relation",), others)
 
     def __repr__(self) -> str:
         return f"<Result: {', '.join(self._names) or 'no relations'}>"

@@ -6,7 +6,7 @@ script goes. Tables and views that a script creates stay for the next one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -186,6 +186,10 @@ class SessionTables:
 
     def columns(self, name: str) -> tuple[Column, ...]:
         return self.rules.columns(name) or self.store.columns(name)
+
+    def nulls(self, source: Source, look: Callable[[], Iterable[str]]) -> frozenset[str]:
+        """The columns of some data that have NULL, which is looked for once."""
+        return self.store.nulls(source, look)
 
     def rows(self, name: str, source: Source, columns: tuple[Column, ...]) -> pa.Table:
         """Data of this machine; bad rows are set aside if the run allows it."""

@@ -12,22 +12,32 @@ What users call is here; how a run goes is in course.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from caladan.analysis.resolve import parameter_names
 from caladan.engines import interface
-from caladan.engines.interface import Engine, Watchable, engine_for, stoppable
+from caladan.engines.interface import Engine, HasViews, Watchable, engine_for, stoppable
 from caladan.program import Program, Value
 from caladan.program.aggregates import UserCombine
 from caladan.program.clock import attended
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
 from caladan.program.events import Listener
-from caladan.program.options import FileOptions, Options, RunOptions, checked, no_option
-from caladan.session import auto, inputs
-from caladan.session.auto import Mover
+from caladan.program.options import (
+    EngineName,
+    FileOptions,
+    GradeName,
+    LanguageName,
+    Options,
+    RunOptions,
+    checked,
+    no_option,
+)
+from caladan.session import auto, display, inputs
+from caladan.session.auto import Mover, SparkWanted
 from caladan.session.course import Course, PreparedProgram, check_on_engine
 from caladan.session.listeners import CompileNotice
 from caladan.session.result import Relation, Result, Stopped
@@ -40,16 +50,18 @@ if TYPE_CHECKING:
     from caladan.data.source import Source
     from caladan.join.search import Found
     from caladan.language.rasql import Script
-    from caladan.session.live import Live
+    from caladan.session.live import Live, RelationChange
+    from caladan.session.views import Views
 
 
 def connect(
-    engine: str | SparkSession | None = None,
+    engine: EngineName | SparkSession | None = None,
     *,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     listeners: Sequence[Listener] = (),
     ship: bool | None = None,
+    views: bool = False,
 ) -> Session:
     """A session on an engine: "embedded", "spark", "reference", or a SparkSession.
 
@@ -58,7 +70,8 @@ def connect(
     data or options ask for it (session/auto.py). On spark, the active SparkSession is used, or a
     new one is started: on `master`, `local[*]` if not given, with the settings in `conf`.
     Listeners hear of the events of runs. `ship=True` sends the package to Spark's executors, False
-    does not; by default it is sent where they lack it.
+    does not; by default it is sent where they lack it. With `views` relations are temporary views
+    of the SparkSession (session/views.py).
     """
     listeners = (*listeners, CompileNotice())
     try:
@@ -67,8 +80,8 @@ def connect(
                 embedded = engine_for("embedded", master, conf, ship)
                 auto.say_once(auto.STARTED)
                 mover = auto.Mover(partial(_start_spark, ship), auto.say_on_stderr)
-                return Session(embedded, listeners, mover)
-            return Session(engine_for(engine, master, conf, ship), listeners)
+                return Session(embedded, listeners, mover, views=views)
+            return Session(engine_for(engine, master, conf, ship), listeners, views=views)
     except interface.EngineStopped as stopped:
         raise Stopped(stopped.diagnostics, Result((), lambda _: None)) from None
 
@@ -82,10 +95,17 @@ class Session(Course):
     """A place to put data and run programs over it. Made by `connect`; a context manager."""
 
     def __init__(
-        self, engine: Engine, listeners: Sequence[Listener] = (), mover: Mover | None = None
+        self,
+        engine: Engine,
+        listeners: Sequence[Listener] = (),
+        mover: Mover | None = None,
+        *,
+        views: bool = False,
     ) -> None:
-        super().__init__(engine, listeners, mover)
+        super().__init__(engine, listeners, mover, views=views)
         self._watchers: list[Live] = []
+        self._spark: Views | None = None
+        self._open_views()
 
     # ── What users call ──────────────────────────────────────────────────────────────────────────
 
@@ -120,12 +140,14 @@ class Session(Course):
         program: str | os.PathLike[str] | Program,
         params: Mapping[str, object] | None = None,
         *,
-        language: str | None = None,
+        language: LanguageName | None = None,
         **options: Unpack[RunOptions],
     ) -> Live:
         """Run a program and keep its relations true while the session's data changes.
 
-        Given as for `run`. Only the embedded engine watches.
+        Given as for `run`. On spark the relations are kept in the driver, by the incremental
+        engine; `insert`, `delete` and `replace` take DataFrames, and `live["tc"]` is a view of
+        `db.spark`.
         """
         wanted = checked(options)
         values = inputs.values(params, self._store.objects)
@@ -146,10 +168,57 @@ class Session(Course):
                 )  # fmt: skip
             live = self._watch(engine, self._compile(read, values, wanted, whole=True), wanted)
         self._watchers.append(live)
+        if self._wants_views:  # views of our own are brought up to date by who asks for them
+
+            def changed(_: Mapping[str, RelationChange]) -> None:
+                for name in live.outdated():
+                    self._show(name, live[name])
+
+            live.on_change(changed)
+            changed({})
         return live
 
     def _forget(self, live: Live) -> None:
         self._watchers = [each for each in self._watchers if each is not live]
+
+    @property
+    def spark(self) -> SparkSession:
+        """A SparkSession in which every relation is a temporary view under its name.
+
+        `db.spark.sql("select * from arc join tc on arc.B = tc.A")`: data that was added, and
+        derived relations that were asked for, as they are now. It is a session of its own beside
+        the one that was given, with the same catalog of tables.
+        """
+        self._check_open()
+        self._move_if(SparkWanted("which has the views"))
+        if not isinstance(self._engine, HasViews):
+            raise error(
+                "C050", f"the {self._engine.name} engine has no SparkSession",
+                help='use the spark engine: cal.connect("spark")',
+            )  # fmt: skip
+        if self._spark is None:
+            from caladan.session.views import Views
+
+            self._spark = Views(self._engine.view_session)
+            self._views.append(self._spark)
+            with self._course(Options()):
+                for name in self._store:
+                    self._show_data(name)
+                for name in self._asked:
+                    if name in self._definitions.derived and name not in self._store:
+                        table = self._derive(name, Options())
+                        if table is not None:
+                            self._show(name, Relation(name, table, session=self._engine.session))
+        for live in self._watchers:
+            for name in live.outdated():
+                self._spark.put(name, live[name])
+        return self._spark.session
+
+    def _show_data(self, name: str) -> None:
+        """Have views show the data of a relation, in the columns that it has by itself."""
+        if self._views:
+            table, session = self._store.table(name), self._engine.session
+            self._show(name, Relation(name, table, session=session, is_lent=True))
 
     def define(
         self,
@@ -215,7 +284,7 @@ class Session(Course):
         program: str | os.PathLike[str] | Program | Script,
         params: Mapping[str, object] | None = None,
         *,
-        language: str | None = None,
+        language: LanguageName | None = None,
         **options: Unpack[RunOptions],
     ) -> Result:
         """Run a program, given as text or as the path of a file, and hand out its relations.
@@ -232,8 +301,34 @@ class Session(Course):
                 return self._run(read, values, wanted)
             return self._run_script(read, values, wanted)
 
+    def read(
+        self,
+        program: str | os.PathLike[str] | Program | Script,
+        language: LanguageName | None = None,
+    ) -> Program | Script:
+        """A program read from its text or file, without running it."""
+        self._check_open()
+        with self._course(Options()), stoppable("reading the program"):
+            return self._read(program, language)
+
+    def defines(self, name: str) -> bool:
+        """True if a program of this session had rules or facts for a relation."""
+        return name in self._definitions.derived
+
+    @contextmanager
+    def listening(self, *listeners: Listener) -> Generator[None]:
+        """Have listeners told of runs within a `with` statement, besides those of `connect`."""
+        before, self._listeners = self._listeners, (*self._listeners, *listeners)
+        try:
+            yield
+        finally:
+            self._listeners = before
+
     def prepare(
-        self, program: str | os.PathLike[str] | Program | Script, *, language: str | None = None
+        self,
+        program: str | os.PathLike[str] | Program | Script,
+        *,
+        language: LanguageName | None = None,
     ) -> PreparedProgram:
         """A program that is read and compiled once, to be run often: `prepared.run(params)`.
 
@@ -270,8 +365,8 @@ class Session(Course):
         *,
         html: str | os.PathLike[str] | None = None,
         params: Mapping[str, object] | None = None,
-        language: str | None = None,
-        engine: str | None = None,
+        language: LanguageName | None = None,
+        engine: EngineName | None = None,
         master: str | None = None,
         stats: Stats | None = None,
         **options: Unpack[RunOptions],
@@ -308,7 +403,7 @@ class Session(Course):
                 page = partial(explain.script_html, parts, title=inputs.title(read))
             if html is not None:
                 write_text(html, page())
-        return text
+        return display.PlanText(text)
 
     def check(
         self,
@@ -345,7 +440,7 @@ class Session(Course):
         variables: str | Sequence[str],
         body: str = "",
         *constraints: object,
-        search: str = "paul",
+        search: GradeName = "paul",
         **by_variable: object,
     ) -> Found:
         """Search relations for bindings of some variables, one answer after another.
@@ -393,11 +488,23 @@ class Session(Course):
             self._store.drop(name)
             self._changed(name)
             self._store.sweep()
+            for views in self._views:
+                views.drop(name)
         elif name in self._definitions.derived:
             self._kept.drop(name)
         else:
             known = (*self._store, *self._definitions.derived)
             raise error("C010", f"there is no relation `{name}`", help=did_you_mean(name, known))
+
+    def forget(self, name: str) -> None:
+        """Forget the rules and facts that programs have defined for a relation."""
+        self._check_open()
+        inputs.check_text("the name of a relation", name)
+        if name not in self._definitions.derived:
+            known = tuple(self._definitions.derived)
+            raise error("C010", f"no rules define `{name}`", help=did_you_mean(name, known))
+        self._definitions.forget_rules(name)
+        self._changed(name)
 
     def why(self, fact: str) -> str:
         """Why a fact holds: its proof tree."""
@@ -409,6 +516,8 @@ class Session(Course):
             self._is_open = False
             for live in list(self._watchers):
                 live.close()
+            for views in self._views:
+                views.close()
             for store in (self._store, *self._earlier_stores):
                 store.close()
             self._engine.close()
@@ -418,6 +527,11 @@ class Session(Course):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        derived = ((name, "rules") for name in self._definitions.derived)
+        rows = [*((name, "data") for name in self._store), *derived]
+        return display.html_table(f"Session on {self._engine.name}", ("relation", "from"), rows)
 
     def __repr__(self) -> str:
         return f"<Session on {self._engine.name}: {', '.join(self._store) or 'no data yet'}>"
@@ -465,6 +579,9 @@ class Session(Course):
         self._store.add(name, given)
         self._changed(name)
         self._store.sweep()
+        if self._views:
+            with self._course(Options()):
+                self._show_data(name)
         if self._searched is not None:
             self._searched[1].pop(name, None)
             self._searched = (self._searched[0].without(name), self._searched[1])

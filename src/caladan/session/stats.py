@@ -219,6 +219,11 @@ class Stats(Listener):
         )
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from caladan.session.display import html_text
+
+        return html_text(str(self))
+
     # ── Listening ────────────────────────────────────────────────────────────────────────────────
 
     def tell(self, event: Event) -> None:

@@ -169,6 +169,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.columns: dict[Source, Columns] = {}
+        self.nulls: dict[Source, frozenset[str]] = {}
         self.tables: dict[tuple[Source, Columns, bool], tuple[Table, pa.Table | None]] = {}
         self.stores: WeakSet[Store] = WeakSet()
 
@@ -176,6 +177,7 @@ class Shelf:
         """Let go of what is of a source that no store has."""
         needed = {source for store in self.stores for source in store.sources()}
         self.columns = {s: columns for s, columns in self.columns.items() if s in needed}
+        self.nulls = {s: columns for s, columns in self.nulls.items() if s in needed}
         for key in [key for key in self.tables if key[0] not in needed]:
             self.tables.pop(key)[0].close()
 
@@ -245,6 +247,13 @@ class Store:
         known = self._shelf.columns
         if source not in known:
             known[source] = infer(name, source)
+        return known[source]
+
+    def nulls(self, source: Source, look: Callable[[], Iterable[str]]) -> frozenset[str]:
+        """The columns of some data that have NULL; `look` finds out, once."""
+        known = self._shelf.nulls
+        if source not in known:
+            known[source] = frozenset(look())
         return known[source]
 
     def table(self, name: str) -> Table:

@@ -53,6 +53,10 @@ class SqlSession(Protocol):
         """Data of this machine; bad rows are set aside if the run allows it."""
         ...
 
+    def nulls(self, source: Source, look: Callable[[], Iterable[str]]) -> frozenset[str]:
+        """The columns of some data that have NULL, which is looked for once."""
+        ...
+
     def frame(self, name: str, source: Source | None) -> object | None:
         """Data that only the engine can hand out: Spark's own, or what rules derive."""
         ...
@@ -122,6 +126,10 @@ class Names:
         check_apart(name, [column.name for column in columns])
         return name, source, columns
 
+    def nulls(self, table: exp.Table, source: Source) -> frozenset[str]:
+        """The columns of a table of the session that have NULL."""
+        return self._session.nulls(source, lambda: self._engine.nulls(self.frame(table)))
+
     def _load(self, table: exp.Table) -> Frame:
         found = self.data(table)
         if found is None:
@@ -187,6 +195,8 @@ class SqlInputs:
         if found is not None:
             name, source, columns = found
             nulls = frozenset[str]() if source is None else may_be_null(name, source, columns)
+            if source is not None and nulls and self._hint is None:
+                nulls = self._names.nulls(table, source)
             if not nulls:
                 self._plain[key] = self._relation(name, columns, source)
                 return self._plain[key]

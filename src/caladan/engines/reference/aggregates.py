@@ -16,9 +16,11 @@ witness is kept (`improved`).
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
 from typing import cast
 
@@ -41,7 +43,9 @@ from caladan.program.aggregates import (
     has_empty_value,
     row_of,
 )
+from caladan.program.operations import add_up, mean, mean_type, rounded
 from caladan.program.transform import replace_in, walk
+from caladan.program.types import MOST_DIGITS, decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,7 @@ def combined(grouping: Grouping, types: Sequence[Type], given: Iterable[Addend])
         values = iter(group)
         made = iter(
             [
-                widened(value_of(f, [each.parts[i] for each in members]), type)
+                widened(value_of(f, [each.parts[i] for each in members], type), type)
                 for i, (f, type) in enumerate(zip(functions, columns, strict=True))
             ]
         )
@@ -276,8 +280,8 @@ def _part(aggregate: Aggregate, type: Type | None, binding: Binding) -> Part:
     return Part(amount if type is None else widened(amount, type), tuple(witness) or None)
 
 
-def value_of(function: AggregateFunction, parts: Sequence[Part]) -> Value:
-    """What an aggregate makes of its parts."""
+def value_of(function: AggregateFunction, parts: Sequence[Part], type: Type | None = None) -> Value:
+    """What an aggregate makes of its parts, for a column of a type if that is known."""
     if function.is_gathered:
         return canonical(of_solutions(function, [part.witness or () for part in parts]))
     given = [part.amount for part in parts if part.witness is None]
@@ -293,12 +297,31 @@ def value_of(function: AggregateFunction, parts: Sequence[Part]) -> Value:
                 assert function.identity is not None, function
                 return function.identity
             return canonical(reduce(function.combine, given))
+        case "mean" | "total" if _are_decimals(given, type):
+            total, scale = add_up(given), max((_scale(each) for each in given), default=0)
+            if function.is_mean:
+                wanted = mean_type(decimal(MOST_DIGITS - 8, scale)) if type is None else type
+                return mean(total, len(given), wanted)
+            return total if type is None else rounded(total, type)
+        case "total" if type is Type.INTERVAL or any(isinstance(v, dt.timedelta) for v in given):
+            return sum(cast("list[dt.timedelta]", given), dt.timedelta(0))
         case "mean":
             return canonical(_total(float(cast("float", each)) for each in given) / len(given))
         case "total":
             return canonical(_total(given))
         case "gathered":
             raise AssertionError("done above")
+
+
+def _are_decimals(given: Sequence[Value], type: Type | None) -> bool:
+    if type is not None:
+        return type.is_decimal
+    return any(isinstance(each, Decimal) for each in given)
+
+
+def _scale(value: Value) -> int:
+    exponent = value.as_tuple().exponent if isinstance(value, Decimal) else 0
+    return -exponent if isinstance(exponent, int) else 0
 
 
 def _total(given: Iterable[Value]) -> float:

@@ -51,10 +51,12 @@ from caladan.program import (
     Value,
     Variable,
     names,
+    operations,
     variables,
 )
 from caladan.program.functions import call, find, outcomes, type_of_value
 from caladan.program.kinds import Kind, kind_of_expression
+from caladan.program.operations import Operation
 from caladan.program.transform import walk
 
 Binding: TypeAlias = Mapping[str, Value]
@@ -81,6 +83,9 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             chosen = all(holds(comparison, binding) for comparison in expression.condition)
             value = evaluate(expression.then if chosen else expression.otherwise, binding)
             return float(_number(value)) if _is_floating(expression, binding) else value
+        case Operation():
+            values = [evaluate(argument, binding) for argument in expression.arguments]
+            return canonical(operations.outcomes(expression, [[value] for value in values])[0])
         case Function():
             given = [[evaluate(argument, binding)] for argument in expression.arguments]
             return canonical(outcomes(expression, given, 1)[0])

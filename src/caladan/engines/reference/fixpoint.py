@@ -58,6 +58,7 @@ from caladan.program.clock import deadline
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener, RoundDone, RuleDone
 from caladan.program.functions import CallFailed, TooLarge
+from caladan.program.operations import OutOfRange
 from caladan.program.options import Options
 from caladan.rules.failures import (
     LimitName,
@@ -354,7 +355,8 @@ def _blamed(rule: WrittenRule) -> Generator[None]:
         raise CaladanError(call_failed(rule, failed.function, failed.reason)) from failed.__cause__
     except OverflowError as problem:
         double = isinstance(problem, InfiniteValue | TooLarge)
-        raise CaladanError(overflow(rule, double=double)) from None
+        of = problem.of if isinstance(problem, OutOfRange) else None
+        raise CaladanError(overflow(rule, double=double, of=of)) from None
 
 
 class SumHistory:

@@ -20,7 +20,7 @@ from caladan.engines.spark.frame import plans
 from caladan.engines.spark.run import Cliques
 from caladan.engines.spark.session import connect
 from caladan.engines.spark.session.failures import SparkSaid, diagnosed
-from caladan.engines.spark.session.session import adopt, child
+from caladan.engines.spark.session.session import adopt, beside, child
 from caladan.engines.spark.session.staging import Readers, Staging
 from caladan.engines.spark.session.workspace import ShuffleBytes, Workspace, release_abandoned
 from caladan.engines.spark.sources import sources
@@ -35,6 +35,8 @@ from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from caladan.fixpoint.living import Living
 
 T = TypeVar("T")
 
@@ -61,6 +63,7 @@ class SparkEngine:
         """What plans are for: with Spark Connect they differ."""
         self._child = child(self.session)
         self._staging = Staging(self._child)
+        self._view_session: SparkSession | None = None
 
     def load(
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
@@ -128,6 +131,24 @@ class SparkEngine:
         events.tell(RunDone(time.perf_counter() - started))
         return dict(derived)
 
+    def watch(
+        self, program: DeltaProgram, store: Store, options: Options, events: Listener
+    ) -> Living:
+        """The relations of a program, kept true in the driver while facts come and go."""
+        from caladan.engines.embedded.engine import EmbeddedEngine
+        from caladan.engines.embedded.tables import LoadedTable
+
+        check_running(self.session)
+        given = {name: LoadedTable(table.columns, table.arrow()) for name, table in store.items()}
+        return EmbeddedEngine().watch(program, given, options, events)
+
+    @property
+    def view_session(self) -> SparkSession:
+        """A session beside the user's, in which relations are views."""
+        if self._view_session is None:
+            self._view_session = beside(self.session)
+        return self._view_session
+
     def start(self) -> None:
         """It has started; C050 if Spark was stopped since."""
         check_running(self.session)
@@ -167,6 +188,8 @@ class SparkEngine:
         release_abandoned()
         if self._is_connect:
             connect.released(self._child)
+            if self._view_session is not None:
+                connect.released(self._view_session)
         if self._is_ours:
             ended = None if self._is_connect else Readers.of(self.session.sparkContext)
             self.session.stop()

@@ -79,7 +79,8 @@ class TinyRounds:
             self._in_a_row = 0
             return False
         self._in_a_row += 1
-        patience = self._patience + (0 if is_loaded() else chosen.small_rounds_cold)
+        cold = 0 if is_loaded() else chosen.small_rounds_cold // max(1, len(self._rules))
+        patience = self._patience + cold
         if self._in_a_row < max(patience, self._groups() // chosen.groups_a_round):
             return False
         self._in_a_row = 0

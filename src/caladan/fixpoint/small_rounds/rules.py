@@ -53,6 +53,7 @@ class MachineTables:
     steps: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
     terms: list[Term] = field(default_factory=list[Term])
     domains: list[OffsetDomain] = field(default_factory=list[OffsetDomain])  # that rules add to
+    numbers: dict[StoredRelation, int] = field(default_factory=dict["StoredRelation", int])
     groups: dict[StoredRelation, PackedGroups] = field(
         default_factory=dict[StoredRelation, PackedGroups]
     )
@@ -66,10 +67,11 @@ class MachineTables:
 
     def relation(self, relation: StoredRelation) -> int:
         """The number of a relation."""
-        if relation not in self.relations:
+        if relation not in self.numbers:
             self.body(relation)
+            self.numbers[relation] = len(self.relations)
             self.relations.append(relation)
-        return self.relations.index(relation)
+        return self.numbers[relation]
 
     def index(self, relation: StoredRelation, bound: Sequence[int]) -> int:
         """The number of an index."""

@@ -51,14 +51,17 @@ class Worklist:
         self._relations = tables.relations
         self._indexes: list[MachineIndex] = []
         place: dict[int, int] = {}
+        self._own = frozenset(self._members)
+        others: dict[int, list[int]] = {}
+        for i, index in enumerate(tables.indexes):
+            others.setdefault(index.relation, []).append(i)
         for number, relation in enumerate(self._relations):
-            if number in self._members:
+            if number in self._own:
                 packing = tables.body(relation).base.packing
                 self._indexes.append(MachineIndex(number, packing.order, packing))
-            for i, index in enumerate(tables.indexes):
-                if index.relation == number:
-                    place[i] = len(self._indexes)
-                    self._indexes.append(index)
+            for i in others.get(number, ()):
+                place[i] = len(self._indexes)
+                self._indexes.append(tables.indexes[i])
         lookups = (machine.LOOKUP, machine.EXISTS, machine.ABSENT)
         steps = [
             (kind, place[what], *rest) if kind in lookups else (kind, what, *rest)
@@ -163,7 +166,7 @@ class Worklist:
     def _is_own(self, index: int) -> bool:
         """Whether an index is by all columns, and tells what is there."""
         relation = self._indexes[index].relation
-        return relation in self._members and (
+        return relation in self._own and (
             index == 0 or self._indexes[index - 1].relation != relation
         )
 
@@ -188,7 +191,7 @@ class Worklist:
                 chains += 0 if own else capacity
                 slots += 0 if own and row["bits"] >= 0 else 2 * capacity
         for i, index in enumerate(self._indexes):
-            if index.relation not in self._members:
+            if index.relation not in self._own:
                 indexes[i]["chain"] = -1
         self._facts: Keys = np.empty(facts, np.uint64)
         self._owners: Words = np.zeros(max(1, slots), np.uint32)
@@ -268,13 +271,14 @@ class Worklist:
         return int(self._relation_rows["count"][self._members].sum())
 
     def _version(self, index: MachineIndex) -> Version:
-        return Version.OLD if index.relation in self._members else Version.FULL
+        return Version.OLD if index.relation in self._own else Version.FULL
 
     def _leave(self) -> int:
         left = 0
         # Several relations fill their tails side by side: nobody knows in which order.
         alone = len(self._members) == 1
         first = stamps.take(self._held_facts() if alone else 1)
+        packed = self._packed()
         for number in self._members:
             row = self._relation_rows[number]
             tail = self._facts[row["tail"] :]
@@ -282,7 +286,7 @@ class Worklist:
             old = tail[:taken].copy()
             delta = tail[taken : row["count"]].copy()
             ranks = None
-            body = self._packed()[number]
+            body = packed[number]
             if isinstance(body, PackedRelation) and body.is_ranked:
                 ranks = np.full(len(old) + len(delta), first, np.uint32)
                 if alone and first < LAST:

@@ -35,7 +35,7 @@ from caladan.program.functions import CallFailed
 from caladan.program.kinds import Kind
 
 _FAR: Final = 1 << 60
-_SHIFTS: Final = {Kind.INTEGER: 0, Kind.DATE: 0, Kind.DATETIME: 0, Kind.FLOAT: 4}
+_SHIFTS: Final = {Kind.INTEGER: 0, Kind.DATE: 0, Kind.DATETIME: 0, Kind.INTERVAL: 0, Kind.FLOAT: 4}
 """By how much ranks are shifted, so that sums and differences of those of doubles fit."""
 
 Texts: TypeAlias = dict[Any, int]  # of values that have no order, their numbers

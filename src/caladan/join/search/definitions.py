@@ -41,7 +41,7 @@ def test_of(
     if isinstance(given, BetweenSpec):
         return _Inside(given), None
     if isinstance(given, PredicateSpec):
-        return given.function, "numpy" if given.vectorised else None
+        return given.function, "numpy" if given.vectorized else None
     if not isinstance(given, Constraint):
         return None
     names = tuple(given.variables if arguments is None else arguments)

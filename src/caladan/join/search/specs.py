@@ -82,7 +82,7 @@ class PredicateSpec:
 
     function: Callable[..., Any]
     variables: tuple[Var, ...]
-    vectorised: bool
+    vectorized: bool
 
     def constrain(self, var: Var | None, domains: Mapping[Var, Domain]) -> Constraint:
         """A test that decodes what the function is to see."""
@@ -90,7 +90,7 @@ class PredicateSpec:
         used = [domains[name] for name in names]
 
         def test(*words: Words) -> Mask:
-            if self.vectorised:
+            if self.vectorized:
                 columns = (d.decode(w) for d, w in zip(used, words, strict=True))
                 return np.asarray(self.function(*columns), np.bool_)
             values = zip(*(d.values(w) for d, w in zip(used, words, strict=True)), strict=True)
@@ -119,14 +119,14 @@ def between(low: object, high: object) -> BetweenSpec:
 
 
 def predicate(
-    function: Callable[..., Any], *variables: Var, vectorised: bool = False
+    function: Callable[..., Any], *variables: Var, vectorized: bool = False
 ) -> PredicateSpec:
     """A function must be true of the variable's value, or of the values of several variables.
 
-    It is called with Python values, one binding at a time; if vectorised, with NumPy arrays, and
+    It is called with Python values, one binding at a time; if vectorized, with NumPy arrays, and
     returns an array of booleans.
     """
-    return PredicateSpec(function, variables, vectorised)
+    return PredicateSpec(function, variables, vectorized)
 
 
 def _named(var: Var | None, helper: str) -> Var:

@@ -9,7 +9,7 @@ What people coming from other languages write gets help from slips.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NoReturn, TypeVar
 
@@ -62,13 +62,11 @@ class Cursor:
         found: Diagnostics,
         whole: str = "program",
         functions: Mapping[str, Definition] = MappingProxyType({}),
-        aggregates: Collection[str] = (),
     ) -> None:
         self.source = source
         self.found = found
         self.whole = whole
         self.functions = functions
-        self.aggregates = aggregates
         self.tokens = tokenize(source, found)
         self.kinds = self.tokens.kinds
         self.index = 0

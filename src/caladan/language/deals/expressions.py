@@ -181,6 +181,8 @@ def called(cursor: Cursor, function: str, given: tuple[Expression, ...], token: 
     complaint = row.complaint(len(given))
     if complaint is not None:
         cursor.fail_at(span, f"`{function}` {complaint}")
+    if row.rows is not None:
+        cursor.fail_at(span, f"`{function}` gives several rows", help=f"`X in {function}(…)`")
     return replace(row.called(given), span=span)
 
 
@@ -207,7 +209,9 @@ def primary(cursor: Cursor) -> Expression:
             token = cursor.current
             is_aggregate = cursor.text(token).lower() in AGGREGATES
             if is_aggregate and cursor.next_kind in ("<", "<-") and _is_bracket(cursor):
-                _fail_on_aggregate(cursor, token)
+                near = did_you_mean(cursor.text(token), AGGREGATES)
+                told = f"there is no aggregate `{cursor.text(token)}`"
+                cursor.fail_at(cursor.span(token), told, help=near)
             cursor.advance()
             return Variable(cursor.text(token), cursor.span(token))
         case "word" | "variable":
@@ -257,7 +261,7 @@ def _word(cursor: Cursor) -> Expression:
     is_open = cursor.next_kind in ("<", "<-", "<>")
     if text in AGGREGATES and cursor.read_body is not None and _ranges(cursor):
         return _ranging(cursor, AGGREGATES[text], cursor.read_body)
-    if is_open and (text in AGGREGATES or text in cursor.aggregates):
+    if is_open and (text in AGGREGATES or cursor.no_aggregates is None):
         return _aggregate(cursor, AGGREGATES.get(text), text)
     if text in WITH_PARENTHESES and cursor.next_kind == "(":
         return _aggregate(cursor, AGGREGATES[text], text)
@@ -269,8 +273,6 @@ def _word(cursor: Cursor) -> Expression:
         return called(cursor, text, given, token)
     if cursor.next_kind == "(":
         fail_on_function(cursor, token)
-    if cursor.next_kind in ("<", "<-") and _is_bracket(cursor):
-        _fail_on_aggregate(cursor, token)
     cursor.advance()
     return Constant(text, cursor.span(token))
 
@@ -292,15 +294,6 @@ def _is_akin(one: str, other: str) -> bool:
     """True if a word of one name begins a word of the other: `split` and `split_part`."""
     words = [[w for w in name.lower().split("_") if len(w) > 2] for name in (one, other)]
     return any(a.startswith(b) or b.startswith(a) for a in words[0] for b in words[1])
-
-
-def _fail_on_aggregate(cursor: Cursor, token: Token) -> NoReturn:
-    text = cursor.text(token)
-    near = _suggested(text, (*AGGREGATES, *cursor.aggregates), slips.AGGREGATES)
-    cursor.fail_at(
-        cursor.span(token), f"there is no aggregate `{text}`",
-        help=near or f"the aggregates are {', '.join(sorted(AGGREGATES))}",
-    )  # fmt: skip
 
 
 def _suggested(

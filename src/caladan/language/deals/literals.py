@@ -26,6 +26,7 @@ from caladan.language.deals.cursor import (
 from caladan.language.deals.expressions import (
     COMPARISONS,
     PRECEDENCE,
+    arguments,
     arithmetic,
     called,
     choice,
@@ -55,12 +56,14 @@ from caladan.program import (
     Constant,
     Disjunction,
     Expression,
+    Generator,
     Literal,
     SortKey,
     Type,
     Variable,
 )
 from caladan.program.diagnostics import RelatedSpan, Span
+from caladan.program.functions import FUNCTIONS, Definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +249,37 @@ def _compared(cursor: Cursor, left: Expression, start: int) -> _Item:
     """The rest of a comparison, or a value alone for the caller to judge."""
     if cursor.kind in COMPARISONS:
         return comparison(cursor, left, start)
+    if cursor.kind == WORD and cursor.text(cursor.current) == "in":
+        return _generator(cursor, left, start)
     if cursor.kind not in _ENDS:
         cursor.fail("a comparison operator after a value")
     return left
+
+
+def _generator(cursor: Cursor, item: Expression, start: int) -> Generator:
+    """The rest of `X in range(1, 4)`."""
+    cursor.advance()
+    token = cursor.current
+    name = cursor.text(token)
+    row = cursor.functions.get(name) or FUNCTIONS.get(name)
+    if row is None or cursor.next_kind != "(":
+        cursor.fail("a function that gives several rows after `in`", help=_SEVERAL)
+    cursor.advance()
+    given = arguments(cursor)
+    span = cursor.since(start)
+    complaint = row.complaint(len(given))
+    if complaint is not None:
+        cursor.fail_at(span, f"`{name}` {complaint}")
+    if row.rows is None:
+        cursor.fail_at(span, f"`{name}` gives one value", help=f"write `X = {name}(…)`")
+    parts = row.rows if isinstance(row, Definition) else None
+    return Generator(row.name, (*given, item), span=span, parts=parts)
+
+
+_SEVERAL: Final = (
+    "as in `X in range(1, 4)`; for one of several values write `(X = 1 ; X = 2)`, or join a "
+    "relation that has them"
+)
 
 
 def _negated(cursor: Cursor) -> Atom | Comparison:

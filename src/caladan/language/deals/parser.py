@@ -9,7 +9,7 @@ session: `tc(1, X)`, with or without `query` before and `.` after it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -65,18 +65,17 @@ def parse(
     source: SourceText,
     seen: set[str] | None = None,
     functions: Mapping[str, Definition] = MappingProxyType({}),
-    aggregates: Collection[str] = (),
 ) -> Program:
     """The Program of a text; raises all that is wrong with it at once.
 
     `seen` has the files that were read before, by their identity, and gets those read now.
-    `functions` are those of Python that it may call, `aggregates` those that users added.
+    `functions` are those of Python that it may call.
     """
     found = Diagnostics()
     read = _Statements()
     seen = set() if seen is None else seen
     seen.add(files.identity(source.name))
-    cursors = [Cursor(source, found, functions=functions, aggregates=aggregates)]
+    cursors = [Cursor(source, found, functions=functions)]
     while cursors:
         cursor = cursors[-1]
         if cursor.kind == END:
@@ -86,7 +85,7 @@ def parse(
             if _word(cursor) != "include":
                 _statement(cursor, read)
             elif (included := _include(cursor, seen)) is not None:
-                cursors.append(Cursor(included, found, functions=functions, aggregates=aggregates))
+                cursors.append(Cursor(included, found, functions=functions))
         except SyntaxFailure as failure:
             cursor.recover(failure)
     found.raise_errors()

@@ -38,6 +38,7 @@ from caladan.program import (
     Expectation,
     Expression,
     Function,
+    Generator,
     Goal,
     Head,
     Literal,
@@ -52,6 +53,7 @@ from caladan.program import (
 )
 from caladan.program.aggregates import has_tuples
 from caladan.program.diagnostics import error
+from caladan.program.operations import Operation
 from caladan.program.values import written
 
 
@@ -97,6 +99,9 @@ def expectation(node: Expectation) -> str:
 def literal(node: Literal) -> str:
     """A literal of a body."""
     match node:
+        case Generator():
+            *given, item = node.arguments
+            return f"{expression(item)} in {node.relation}({commas(map(expression, given))})"
         case Atom():
             return f"{'~' if node.negated else ''}{_call(node.relation, node)}"
         case Comparison():
@@ -142,6 +147,8 @@ class TermWriter:
             case Conditional():
                 then, otherwise = self.expression(node.then), self.expression(node.otherwise)
                 return f"if({self.comparisons(node.condition)} then {then} else {otherwise})"
+            case Operation():
+                return self.expression(node.written, weakest)
             case Call():
                 mark = self.opaque if isinstance(node, Function) else ""
                 return f"{mark}{node.function}({self.expressions(node.arguments)})"

@@ -3,8 +3,8 @@
     `!=`, `\\+ p(X)`, `X := Y + 1`, `[A, B]`, `X in {1, 2}`, `?- p(X).`
 
 `SYMBOLS` and `WORDS` have the help for a token that cannot stand where it stands; `PAIRS` for two
-tokens that only together tell what was meant. `FUNCTIONS` and `AGGREGATES` have what functions and
-aggregates are called elsewhere: a name in there is suggested only if Caladan has it. The page
+tokens that only together tell what was meant. `FUNCTIONS` has what functions are
+called elsewhere: a name in there is suggested only if Caladan has it. The page
 docs/reference/notations.md shows all of them, which a test compares with this table.
 """
 
@@ -80,15 +80,6 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "match": ("regexp_like", "matches"),
 }
 """Functions of other languages, and what they are called here."""
-
-AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
-    "average": ("avg",),
-    "mean": ("avg",),
-    "total": ("sum",),
-    "count_distinct": ("countd",),
-    "minimum": ("min",),
-    "maximum": ("max",),
-}
 
 
 def power_help(functions: Collection[str]) -> str:

@@ -1,7 +1,7 @@
 """The table of functions that rules and SQL call: one row for each, and nothing else knows names.
 
     row           FunctionRow: what a row has; the language of signatures
-    conversion, mathematics, text, matching, time    the rows, one file for each family
+    conversion, mathematics, text, matching, time, several    the rows, one file for each family
     python        functions of users, the rows of a session's own table
 
 `find` gives the row of a name; a name that no row has raises. `call` evaluates a row for Python
@@ -17,7 +17,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
-from caladan.program.functions import conversion, matching, mathematics, text, time
+from caladan.program.functions import conversion, matching, mathematics, several, text, time
 from caladan.program.functions.python import (
     RETURNED,
     Definition,
@@ -67,6 +67,7 @@ ROWS: Final[tuple[FunctionRow, ...]] = (
     *text.ROWS,
     *matching.ROWS,
     *time.ROWS,
+    *several.ROWS,
 )
 """Every function, by family."""
 
@@ -177,7 +178,7 @@ def type_of_value(value: object) -> Type | None:
 _TYPES: Final = (
     (bool, Type.BOOLEAN), (int, Type.LONG), (float, Type.DOUBLE), (str, Type.STRING),
     (dt.datetime, Type.DATETIME), (dt.date, Type.DATE), (Decimal, Type.DECIMAL),
-    (bytes, Type.BINARY),
+    (dt.timedelta, Type.INTERVAL), (bytes, Type.BINARY),
 )  # fmt: skip
 
 

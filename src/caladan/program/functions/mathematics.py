@@ -18,7 +18,7 @@ _EXACTLY: Final = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "dtype")
+    return getattr(value, "ndim", 0) > 0
 
 
 def _partial(function: Callable[..., float]) -> Callable[..., float]:
@@ -150,7 +150,7 @@ def _numpy_round(np: Any, number: Any, places: Any = 0) -> Any:
         return None
     found = np.copysign((whole + (rest >= 0.5)) / 10.0**places, number)
     for place in np.flatnonzero(near):
-        found[place] = _round(float(number[place]), places)
+        found[place] = _round(float(number[place]), int(places))
     return np.where(np.isnan(number), np.nan, found)
 
 

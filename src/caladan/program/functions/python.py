@@ -7,7 +7,7 @@ outcomes    what such a function gives for many inputs
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 from weakref import WeakKeyDictionary
@@ -25,6 +25,10 @@ RETURNED: Final = (
 """What a Python function may give."""
 
 _REMEMBERED: Final = 100_000  # inputs of one function
+_LISTS: Final = 10_000  # inputs of one function that gives several rows
+_LISTED: Final[
+    WeakKeyDictionary[Callable[..., object], dict[tuple[Any, ...], Sequence[object]]]
+] = WeakKeyDictionary()
 _Known = dict[tuple[Any, ...], dict[tuple[Any, ...], Value]]
 """By what a function gives and the types of its inputs, what it gave for which of these."""
 _MEMORY: Final[WeakKeyDictionary[Callable[..., object], _Known]] = WeakKeyDictionary()
@@ -38,6 +42,18 @@ class Definition:
     code: Callable[..., object]
     returns: Type
     vectorized: Vectorized | None = None
+    each: bool = False
+
+    @property
+    def rows(self) -> tuple[Function, Function] | None:
+        """If it gives several rows, how many, and the one at a place."""
+        if not self.each:
+            return None
+        size, item = _Size(self.code), _Item(self.code)
+        return (
+            Function(self.name, (), code=size, returns=Type.LONG),
+            Function(self.name, (), code=item, returns=self.returns),
+        )
 
     def complaint(self, count: int) -> str | None:
         """What is wrong with a call of it with so many values; of some builtins nobody knows."""
@@ -54,6 +70,42 @@ class Definition:
         return Function(
             self.name, arguments, code=self.code, returns=self.returns, vectorized=self.vectorized
         )
+
+
+class _Size:
+    """How many rows a function gives; the lists of rows are remembered for `_Item`."""
+
+    def __init__(self, code: Callable[..., object]) -> None:
+        self.code = code
+
+    def rows(self, arguments: tuple[Any, ...]) -> Sequence[object]:
+        key = (*arguments, *map(type, arguments))
+        known = _listed(self.code)
+        if key not in known:
+            if len(known) >= _LISTS:
+                known.clear()
+            given = self.code(*arguments)
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise TypeError(f"it gave {type(given).__name__} where several rows are wanted")
+            known[key] = list(cast("Iterable[object]", given))
+        return known[key]
+
+    def __call__(self, *arguments: Any) -> int:
+        return len(self.rows(arguments))
+
+
+class _Item(_Size):
+    """The row at a place."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.rows(arguments[:-1])[arguments[-1]]
+
+
+def _listed(code: Callable[..., object]) -> dict[tuple[Any, ...], Sequence[object]]:
+    try:
+        return _LISTED.setdefault(code, {})
+    except TypeError:  # a builtin, which cannot be referred to weakly
+        return {}
 
 
 def outcomes(function: Function, columns: Sequence[Sequence[Any]], count: int) -> list[Value]:

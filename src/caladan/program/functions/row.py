@@ -120,6 +120,9 @@ class FunctionRow:
     values: `X = reverse(Y)` is solved for Y by `reverse(X)`.
     If it `grows`, calling it on what it gave may go on for ever with new values.
     `picks` is 1 if it gives the largest of its arguments, -1 if the smallest.
+    If it gives several rows, as `range` does, `rows` has the functions that give their number, and
+    the row at a place, counted from 0; `scalar` gives them as a list. It is called as
+    `X in range(1, 4)`.
     A function of a missing value is missing, unless it `takes_missing` ones.
     """
 
@@ -142,6 +145,7 @@ class FunctionRow:
     grows: bool = False
     picks: int = 0
     takes_missing: bool = False
+    rows: tuple[str, str] | None = None
 
     @cached_property
     def overloads(self) -> tuple[Overload, ...]:

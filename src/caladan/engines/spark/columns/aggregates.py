@@ -7,6 +7,7 @@ not recursive; `total` and `best` are also what cliques combine with.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -22,6 +23,7 @@ from caladan.engines.spark.session.workers import with_own_python
 from caladan.program import Type
 from caladan.program.aggregates import AggregateFunction, evaluate, has_empty_value
 from caladan.program.functions import CallFailed
+from caladan.program.operations import total_type
 from caladan.rules.program import Contributors
 
 if TYPE_CHECKING:
@@ -71,6 +73,10 @@ def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
     """The sum of a column, 0 of nothing; an error that names the rule where it overflows."""
     if type.is_floating:
         return _finite(sf.coalesce(sf.sum(column), sf.lit(0.0)), column, rule)
+    if type.is_decimal or type is Type.INTERVAL:
+        zero = sf.lit(dt.timedelta(0) if type is Type.INTERVAL else 0).cast(inside(type))
+        made = sf.try_sum(column).try_cast(inside(type))
+        return _within(sf.when(sf.count(column) == 0, zero), made, rule, type.kind.value)
     low = sf.coalesce(sf.sum(column.bitwiseAND(sf.lit(_LOW))), sf.lit(0).cast("long"))
     high = sf.coalesce(sf.sum(sf.shiftright(column, 32)), sf.lit(0).cast("long"))
     carried = high + sf.shiftright(low, 32)
@@ -78,6 +84,20 @@ def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
     added = sf.try_add(whole, low.bitwiseAND(sf.lit(_LOW)))
     text = "caladan: overflow" if rule is None else marked("C041", rule.number)
     return sf.coalesce(added, raised(text))
+
+
+def _within(empty: Column, made: Column, rule: CoreRule | None, of: str = "decimal") -> Column:
+    """A sum or mean; an error where its type does not hold it."""
+    text = "caladan: overflow" if rule is None else marked("C041", rule.number, of=of)
+    return empty.when(made.isNotNull(), made).otherwise(raised(text))
+
+
+def _mean(column: Column, type: Type, rule: CoreRule | None) -> Column:
+    if not type.is_decimal:
+        return _finite(sf.avg(column), column, rule)
+    total = sf.try_sum(column.cast(inside(total_type(type))))
+    made = sf.try_divide(total, sf.count(column)).try_cast(inside(type))
+    return _within(sf.when(sf.count(column) == 0, sf.lit(None)), made, rule)
 
 
 def _finite(result: Column, column: Column, rule: CoreRule | None) -> Column:
@@ -102,7 +122,7 @@ def combined(info: RelationInfo, bags: Sequence[Bag], rule: CoreRule | None) -> 
             case "total":
                 value = total(column, info.types[i], rule)
             case "mean":
-                value = _finite(sf.avg(column), column, rule)
+                value = _mean(column, info.types[i], rule)
             case "least" | "greatest":
                 value = best(function, column, info.types[i])
             case "folded":

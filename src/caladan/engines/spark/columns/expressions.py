@@ -7,6 +7,7 @@ that Spark neither evaluates it for rows that a later join or selection drops, n
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -48,11 +49,14 @@ from caladan.program.functions import (
     outcomes,
     type_word,
 )
+from caladan.program.operations import Operation
+from caladan.program.types import Kind, decimal, wider
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _LEAST: Final = -(2**63)
+_ENDS: Final = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,10 @@ class Expressions:
                 return self._arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._conditional(expression, bound)
+            case Operation():
+                return self._operation(
+                    expression, [self.compute(each, bound) for each in expression.arguments]
+                )
             case Function():
                 return self._outcome(
                     expression, [self.compute(each, bound) for each in expression.arguments]
@@ -130,6 +138,29 @@ class Expressions:
             case ">=":
                 column = one >= other
         return ComputedColumn(column, Type.BOOLEAN, left.may_fail or right.may_fail)
+
+    def _operation(self, node: Operation, arguments: list[ComputedColumn]) -> ComputedColumn:
+        """What a row of the table of operations says; null where an argument is."""
+        row, pairs = node.row, zip(arguments, node.takes, strict=True)
+        columns = [given.as_type(type).column for given, type in pairs]
+        type = evaluated(node.returns)
+        made = row.spark(sf, type, *columns).cast(inside(type))
+        if type in (Type.DATE, Type.DATETIME):
+            first, last = (sf.lit(each).cast(inside(type)) for each in _ENDS)
+            made = sf.when((made >= first) & (made <= last), made)
+        if type is Type.DOUBLE and not row.divides:
+            return ComputedColumn(zero_made_positive(made), type, arguments[0].may_fail)
+        failed = (
+            sf.lit(None) if self.solved else raised(marked("C041", self.rule.number, of=row.of))
+        )
+        is_missing = reduce(lambda a, b: a | b, (column.isNull() for column in columns))
+        checked = sf.when(made.isNotNull() | is_missing, made)
+        if row.divides:
+            zero = sf.lit(0) if node.takes[1].kind is not Kind.INTERVAL else sf.lit(dt.timedelta(0))
+            checked = sf.when(columns[1] == zero, self._raised("C040").cast(inside(type))).when(
+                made.isNotNull() | is_missing, made
+            )
+        return ComputedColumn(checked.otherwise(failed.cast(inside(type))), type, may_fail=True)
 
     def _called(self, call: Call, arguments: list[ComputedColumn]) -> ComputedColumn:
         """A function of the table: as its row says it for Spark, else called by a Python worker.
@@ -330,6 +361,9 @@ def _alike(left: ComputedColumn, right: ComputedColumn) -> tuple[ComputedColumn,
     """Both sides in one type: an integer that meets a double becomes one."""
     if left.type is right.type:
         return left, right
+    if left.type.is_decimal and right.type.is_decimal:
+        both = decimal(*wider(left.type.width, right.type.width))
+        return left.as_type(both), right.as_type(both)
     return left.as_type(Type.DOUBLE), right.as_type(Type.DOUBLE)
 
 

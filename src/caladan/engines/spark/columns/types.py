@@ -17,6 +17,7 @@ from pyspark.sql.types import (
     ByteType,
     DataType,
     DateType,
+    DayTimeIntervalType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -44,7 +45,7 @@ _SPELLED: Final[dict[str, DataType]] = {
     type.simpleString(): type
     for type in (
         ByteType(), ShortType(), IntegerType(), LongType(), FloatType(), DoubleType(), StringType(),
-        BooleanType(), TimestampNTZType(), DateType(), BinaryType(),
+        BooleanType(), TimestampNTZType(), DateType(), DayTimeIntervalType(), BinaryType(),
     )
 }  # fmt: skip
 
@@ -94,6 +95,8 @@ def literal(value: Value, type: Type) -> SparkColumn:
         return sf.lit(value.isoformat(sep=" ")).cast(TimestampNTZType())
     if isinstance(value, bytes):
         return sf.unhex(sf.lit(value.hex()))
+    if isinstance(value, dt.timedelta):
+        return sf.lit(value)
     if isinstance(value, dt.date | Decimal):
         return sf.lit(written(value)).cast(inside(type))
     if type.is_floating:

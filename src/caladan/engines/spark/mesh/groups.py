@@ -110,7 +110,7 @@ class BestOutbox:
         self._tuples = Tuples(len(self._info.group))
         self._groups: list[list[Words]] = [[] for _ in self._info.group]
         self._columns: dict[int, Accumulator] = {
-            i: accumulator(function, self._domains[i])
+            i: accumulator(function, self._domains[i], self._info.types[i])
             for i, function in enumerate(self._info.aggregates)
             if function is not None
         }

@@ -29,7 +29,7 @@ from caladan.rules.failures import call_failed, division_by_zero, overflow
 BAD_ROW: Final = "caladan:bad row"
 """What reading raises at the first row that needs a closer look."""
 
-_MARK: Final = re.compile(r"caladan:(C04[01])(?:/(double))?:(\d+):")
+_MARK: Final = re.compile(r"caladan:(C04[01])(?:/(\w+))?:(\d+):")
 _STOPPED: Final = "on a stopped SparkContext"
 _NO_JVM: Final = "Could not create the Java Virtual Machine"
 CALL_ENDS: Final = ":caladan"
@@ -37,9 +37,10 @@ _CALLED: Final = re.compile(r"caladan:call:(\d+):(\w+):(\[.*?\])" + CALL_ENDS, r
 _IN_VAIN: Final = re.compile(r"caladan:C073:(\d+):(\w+):(.*)")
 
 
-def marked(code: str, rule: int, *, double: bool = False) -> str:
+def marked(code: str, rule: int, *, double: bool = False, of: str | None = None) -> str:
     """The text by which an error raised inside Spark tells its code and its rule."""
-    return f"caladan:{code}{'/double' if double else ''}:{rule}:"
+    kind = "double" if double else of
+    return f"caladan:{code}{f'/{kind}' if kind else ''}:{rule}:"
 
 
 def called_with(rule: CoreRule, function: str) -> str:
@@ -64,9 +65,10 @@ def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> Caladan
     if mark is not None:
         rule = next((r for r in rules if r.number == int(mark.group(3))), None)
         if rule is not None:
-            double = mark.group(2) is not None
+            of = mark.group(2)
             is_division = mark.group(1) == "C040"
-            told = division_by_zero(rule) if is_division else overflow(rule, double=double)
+            told = overflow(rule, double=of == "double", of=of)
+            told = division_by_zero(rule) if is_division else told
             return CaladanError(told)
     call = _CALLED.search(text)
     if call is not None:

@@ -55,6 +55,8 @@ def from_text(text: SparkColumn, type: Type) -> Field:
     if type.is_decimal:
         # Text with more digits may be a decimal too, or be rounded by Spark: a closer look tells.
         return _present(_matching(trimmed, plain_decimal_pattern(type)).try_cast(type.spark))
+    if type is Type.INTERVAL:  # Python reads it
+        return Field(sf.lit(None).cast(type.spark), sf.lit(False))
     if type is Type.BINARY:
         return _present(sf.unhex(_matching(trimmed, type.pattern)))
     return _datetime(_matching(trimmed, type.pattern))
