@@ -1,7 +1,7 @@
 """The table of contents of the compiler: a Program goes in, every pass adds an artefact.
 
-    program ─ checked ─► Checked ─ demanded ─► Demanded ─ watched ─► SupportedProgram ─ derived ─►
-    DeltaProgram
+    program ─ checked ─► Checked ─ completed ─► CompleteProgram ─ demanded ─► DemandProgram ─
+    watched ─► SupportedProgram ─ derived ─► DeltaProgram
 
 `PASSES` is the compiler: pure functions, each of which takes what was made so far and adds one
 artefact. `compile_program` goes through all of them, `compile_until` up to the one that a stage
@@ -14,13 +14,14 @@ the passes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from caladan.analysis.check import check
 from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.demand import DemandProgram, demand
 from caladan.analysis.lint import lint
+from caladan.analysis.missing import CompleteProgram, complete
 from caladan.analysis.pcg import Pcg, pcg
 from caladan.analysis.resolve import refilled, signature
 from caladan.analysis.written import WrittenProgram, written
@@ -47,6 +48,7 @@ class Request:
     mentions one that is not known; `objects` numbers those among the constants. Goals drive
     evaluation if there is to be `demand`. Columns are `named` where rules are made of SQL.
     `materialized` relations are read as earlier runs left them, instead of by their rules.
+    `nullable` has, by relation, the columns of data in which values are missing.
     """
 
     program: Program
@@ -60,11 +62,12 @@ class Request:
     materialized: tuple[str, ...] = ()
     own: int = 0
     """How many rules, from the first on, were written for this run: those that `lint` reads."""
+    nullable: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
     @property
     def meaning(self) -> tuple[object, ...]:
         """All that compiling depends on: of parameters their types, not their values."""
-        kept = (self.program, self.catalog, self.demand, self.wanted, self.named)
+        kept = (self.program, self.catalog, self.demand, self.wanted, self.named, self.nullable)
         return (*kept, signature(self.program, self.params))
 
 
@@ -85,6 +88,11 @@ class Compiled:
     def checked(self) -> Checked:
         """The program in core form."""
         return self._made(Checked)
+
+    @property
+    def complete(self) -> CompleteProgram:
+        """The same without missing values."""
+        return self._made(CompleteProgram)
 
     @property
     def demanded(self) -> DemandProgram:
@@ -150,13 +158,19 @@ def checked(compiled: Compiled) -> Checked:
     """Names, types, safety and strata are right, or all that is wrong is told."""
     asked = compiled.request
     return check(
-        asked.program, asked.catalog, asked.params, asked.suggested, asked.objects, asked.named
-    )
+        asked.program, asked.catalog, asked.params, asked.suggested, asked.objects, asked.named,
+        may_lack=bool(asked.nullable),
+    )  # fmt: skip
+
+
+def completed(compiled: Compiled) -> CompleteProgram:
+    """Columns that may lack values come with one that says whether there is one."""
+    return complete(compiled.checked, compiled.request.nullable)
 
 
 def demanded(compiled: Compiled) -> DemandProgram:
     """Rules for what the goals ask for, and no more."""
-    return demand(compiled.checked, compiled.request.wanted, compiled.request.demand)
+    return demand(compiled.complete.checked, compiled.request.wanted, compiled.request.demand)
 
 
 def watched(compiled: Compiled) -> SupportedProgram:
@@ -171,7 +185,7 @@ def derived(compiled: Compiled) -> DeltaProgram:
 
 Pass: TypeAlias = Callable[[Compiled], object]
 
-PASSES: Final[tuple[Pass, ...]] = (checked, demanded, watched, derived)
+PASSES: Final[tuple[Pass, ...]] = (checked, completed, demanded, watched, derived)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +255,17 @@ def compile_again(known: Compiled | None, request: Request) -> Compiled:
 def compile_whole(compiled: Compiled) -> Compiled:
     """The same program, compiled without demand: every relation whole and under its own name."""
     return compile_until(STAGES[-1], replace(compiled.request, demand=False))
+
+
+def with_missing(compiled: Compiled, nullable: Mapping[str, frozenset[str]]) -> Compiled:
+    """The same program, over data in which values are missing in more columns."""
+    before = compiled.request.nullable
+    every = {
+        name: before.get(name, frozenset()) | nullable.get(name, frozenset())
+        for name in {**before, **nullable}
+    }
+    assert every != before, "a program is compiled again for what is new"
+    return compile_until(STAGES[-1], replace(compiled.request, nullable=every))
 
 
 def compile_until(stage: Stage, request: Request) -> Compiled:

@@ -355,7 +355,7 @@ def test_a_header_over_numbers_is_asked_about() -> None:
     assert "help: is the first line a header? `--header`" in told
     Path("f.csv").write_text("1,2\nfrom,to\n")
     assert "header?" not in complaint("f.csv", declared("A: integer, B: integer"))
-    Path("g.csv").write_text(",2\n1,2\n")
+    Path("g.csv").write_text(" ,2\n1,2\n")
     assert "header?" not in complaint("g.csv", declared("A: integer, B: integer"))
 
 

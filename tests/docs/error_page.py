@@ -45,6 +45,7 @@ SECTIONS = {
     "C07": "Ticks",
     "C09": "Our mistakes",
     "W10": "Warnings",
+    "W11": "Warnings",
 }
 
 PROSE = {
@@ -81,6 +82,9 @@ PROSE = {
     "C023": "A goal holds variables, constants and parameters; computing is for rules.",
     "C024": "Every way through the `if` literals and disjunctions of a rule that read relations is "
     "a rule of its own, and this rule has too many of them. Those that only compare cost none.",
+    "C025": "Nothing is equal to a missing value, not even another one; `missing(X)` and "
+    "`present(X)` tell whether there is a value.",
+    "C026": "`tx[R](…)` numbers rows of data. Relations of rules have facts, each once.",
     "C030": "A file, folder or pattern that matches nothing.",
     "C031": "A row with too few or too many columns; `--permissive` sets such rows aside. Or named "
     "columns that are not those of the relation, or of which two have the name that decides.",
@@ -90,7 +94,8 @@ PROSE = {
     "An empty file is data.",
     "C035": "A format that is not known, a file that is not what its name says, files of several "
     "kinds behind one path, or a first line of which nobody can tell whether it is a header.",
-    "C036": "There is no NULL: every fact has a value in every column.",
+    "C036": "A column that is declared with `!`, such as `long!`, lacks a value, or a row of JSON "
+    "has none of the names. Other columns may lack values: see [missing values](missing.md).",
     "C037": "The output cannot be written where it was asked for.",
     "C040": "The message names the rule. A comparison beside the division, such as `B ~= 0`, keeps "
     "it from being evaluated.",
@@ -130,6 +135,10 @@ PROSE = {
     "text, the quotes are probably missing.",
     "W107": "The commands `run` and `check` warn of rules that nothing asks for. A session does "
     "not: `db.query` may ask later.",
+    "W108": "A permissive run leaves out rows that it cannot read.",
+    "W109": "Relations are sets. `tx[R](…)` ranges over the rows of data instead: see "
+    "[rows](missing.md#rows).",
+    "W110": "A text file without a declaration of its columns, whose first line reads like names.",
     "W104": "An aggregate in the head of a recursive view is applied at every step of the "
     "recursion, not once at its end.",
 }

@@ -458,3 +458,22 @@ def siblings(arcs: Pairs) -> Pairs:
     inside = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
     second = children[np.repeat(starts[parents], counts) + inside]
     return distinct(first[first != second], second[first != second])
+
+
+def test_words_far_apart_make_no_long_arrays() -> None:
+    """A few words near 2³² are looked for by searching: an array up to the last takes 16 GB."""
+    import tracemalloc
+
+    from caladan.fixpoint.shapes.grid import Grid, _shared
+    from caladan.fixpoint.shapes.pairs import NodePlace
+
+    far = np.array([2**31 + 7, 2**32 - 2, 5, 2**31], np.uint32)
+    place = NodePlace((far,), len(far))
+    grid = Grid(place, place, [], [])
+    tracemalloc.start()
+    rows, columns = np.arange(4, dtype=np.uint32), np.array([3, 1], np.uint32)
+    found = _shared(grid, rows, columns)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.tolist() == [-1, 1, -1, 0]
+    assert peak < 1 << 20

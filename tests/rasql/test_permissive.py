@@ -65,4 +65,4 @@ def test_the_command_line_says_how_many(
         (tmp_path / name).write_text(query)
         arguments = ["run", str(tmp_path / name), "--data", f"arc={data}", "--engine", "reference"]
         assert main([*arguments, "--permissive"]) == 0
-        assert "2 bad rows were set aside" in capsys.readouterr().err
+        assert "2 rows of the data of" in capsys.readouterr().err

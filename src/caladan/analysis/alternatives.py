@@ -81,9 +81,10 @@ class FreshNames:
 class Ways:
     """Takes rules of a program apart."""
 
-    def __init__(self, program: Program, names: FreshNames) -> None:
+    def __init__(self, program: Program, names: FreshNames, *, may_lack: bool = False) -> None:
         self._program = program
         self._names = names
+        self._may_lack = may_lack
 
     def split(self, rule: Rule, found: Diagnostics) -> list[Rule]:
         """Rules without alternatives that mean the same; those of relations of their own too."""
@@ -103,14 +104,20 @@ class Ways:
             if self._adds_up(rule):
                 _cannot_add_up(rule, body, found)
                 return []
-            ways = [replace(rule, body=tuple(way)) for way in without_choices(body)]
+            ways = [
+                replace(rule, body=tuple(way))
+                for way in without_choices(body, may_lack=self._may_lack)
+            ]
             apart = [part for way in ways for part in self._apart(way, found)]
             return [*self._made(made, found), *apart]
         if ways > 1:
             rule = self._prefixed(rule, made)
         return [
             *self._made(made, found),
-            *(replace(rule, body=tuple(w)) for w in expanded(rule.body)),
+            *(
+                replace(rule, body=tuple(way))
+                for way in expanded(rule.body, may_lack=self._may_lack)
+            ),
         ]
 
     def _made(self, made: Sequence[Rule], found: Diagnostics) -> list[Rule]:

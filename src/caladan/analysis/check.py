@@ -6,7 +6,7 @@ are left out of the passes after that, which look at the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from caladan.analysis.core import (
@@ -19,10 +19,12 @@ from caladan.analysis.core import (
     with_open,
 )
 from caladan.analysis.generators import expand
+from caladan.analysis.missing import check_null, mentions_missing
 from caladan.analysis.monotone import monotone
 from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
 from caladan.analysis.resolve import KnownRelation, parameters, predicates, resolve, unsound
+from caladan.analysis.rows import numbered
 from caladan.analysis.safety import safety
 from caladan.analysis.stages import stages
 from caladan.analysis.strata import strata
@@ -50,11 +52,13 @@ def check(
     suggested: Iterable[str] = (),
     objects: Objects | None = None,
     named: Mapping[str, Sequence[str]] | None = None,
+    *,
+    may_lack: bool = False,
 ) -> Checked:
     """The program in core form, or a CaladanError with everything that is wrong with it.
 
-    Constants that are objects get their numbers from `objects`. Columns of relations are
-    `named` where rules have no names to give, as in SQL.
+    Values of its data `may_lack`. Constants that are objects get their numbers from `objects`.
+    Columns of relations are `named` where rules have no names to give, as in SQL.
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
@@ -63,18 +67,23 @@ def check(
     placed, written = named_columns(program, catalog, found)
     expanded = expand(placed, catalog)
     called = predicates(parameters(expanded.program, values, found), catalog)
+    check_null(called, found)
+    called, rows = numbered(called, catalog, found)
+    may_lack = may_lack or mentions_missing(called)
     resolve(called, catalog, found, suggested)
     called, staged, clocks = stages(called, catalog)
     bound, best = witnesses(called, catalog, found)
     # What is wrong with names was reported above, by those that the user knows.
     known = resolve(bound, catalog, Diagnostics(), suggested)
-    normal = normalize(bound, found, unsound(bound, known))
-    internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best
+    normal = normalize(bound, found, unsound(bound, known), may_lack=may_lack)
+    internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best | rows
     internal |= {**expanded.made, **staged}
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
     safety([rule for rule in typed.rules if rule.head not in best], found)
-    relations = _relations(known, internal, typed, {**written, **(named or {})}, found)
+    known_names = {**written, **(named or {})}
+    relations = _relations(known, internal, best, typed, known_names, found)
+    relations |= {name: replace(relations[name], origin=of) for name, of in rows.items()}
     goals = tuple(
         _goal(g, relations, found, objects)
         for g in bound.goals
@@ -104,7 +113,8 @@ def check(
 
 def _relations(
     known: Mapping[str, KnownRelation],
-    internal: Iterable[str],
+    internal: Collection[str],
+    best: Collection[str],
     typed: TypedRules,
     given: Mapping[str, Sequence[str]],
     found: Diagnostics,
@@ -115,27 +125,36 @@ def _relations(
         rules = own.get(name, [])
         relation = known.get(name)
         inferred = False
+        given_columns: tuple[Column, ...] | None = None
         if relation is not None and relation.columns is not None:
             names = [c.name for c in relation.columns]
             inferred = any(c.is_inferred for c in relation.columns)
+            given_columns = relation.columns
         else:
             heads = [rule.arguments for rule in rules]
             unnamed = [f"c{i + 1}" for i in range(len(column_types))]
             names = given.get(name) or (head_names(heads[0]) if heads else unnamed)
+        columns = tuple(
+            Column(n, t, is_inferred=inferred) for n, t in zip(names, column_types, strict=True)
+        )
+        if given_columns is not None:
+            pairs = zip(columns, given_columns, strict=True)
+            columns = tuple(
+                replace(own, is_required=given.is_required, role=given.role) for own, given in pairs
+            )
         aggregates = _aggregates(name, rules, len(column_types), found)
         has_facts = name in typed.facts or name in typed.open_facts
         takes_data = relation is not None and relation.takes_data
         _check_gathered(name, rules, aggregates, found, has_facts=has_facts or takes_data)
         relations[name] = RelationInfo(
             name,
-            tuple(
-                Column(n, t, is_inferred=inferred) for n, t in zip(names, column_types, strict=True)
-            ),
+            columns,
             takes_data=takes_data,
             is_derived=bool(rules) or has_facts,
             aggregates=aggregates,
             origin=name,
-            is_internal=name in internal,
+            is_internal=name in internal or name in best,
+            matches_missing=name in best,
             order=_shown_order(rules),
             span=relation.span if relation is not None else None,
         )

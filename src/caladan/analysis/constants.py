@@ -16,6 +16,7 @@ from caladan.analysis.type_check import (
     widened,
 )
 from caladan.program import (
+    NULL,
     Aggregate,
     Arithmetic,
     Call,
@@ -191,7 +192,7 @@ class ConstantFitter:
     def _beside(self, node: Expression, other: Expression, known: Mapping[str, Type]) -> Expression:
         """A literal beside a datetime, a decimal, an object or a 32-bit float is of its kind."""
         is_free = not isinstance(other, Constant) or isinstance(other.value, Object)
-        if isinstance(node, Constant) and is_free:
+        if isinstance(node, Constant) and node.value is not NULL and is_free:
             type, own = partial_type(other, known), constant_type(node.value)
             if type is not None and type.is_decimal and own.is_numeric:
                 value = as_decimal(node)
@@ -206,6 +207,8 @@ class ConstantFitter:
         return node.fitted(self._value(node.value, type, node.span), type)
 
     def _value(self, value: Value, type: Type, span: Span | None) -> Value:
+        if value is NULL:
+            return value
         own = constant_type(value)
         if widened(type, own) is None and not stands_for(own, type):
             return value  # a conflict that the check has reported

@@ -113,7 +113,8 @@ class RelationInfo:
     group column. `takes_data` relations get facts from outside; `is_derived` ones have rules or
     facts in the program; a relation may be both. `origin` is the user's name for what the compiler
     made (`tc` for `tc_bf`); `order` is how a sorted relation is to be shown. One that is `part_of`
-    another has some of its facts, so columns of both hold the same values.
+    another has some of its facts, so columns of both hold the same values. An atom of one that
+    `matches_missing` finds the group of a rule's own solutions, also by a key that is missing.
     """
 
     name: str
@@ -126,6 +127,7 @@ class RelationInfo:
     order: tuple[tuple[int, bool], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
     part_of: str | None = None
+    matches_missing: bool = False
 
     @property
     def arity(self) -> int:

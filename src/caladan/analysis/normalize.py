@@ -51,14 +51,21 @@ class Normal:
 
 
 def normalize(
-    program: Program, found: Diagnostics, skipped: frozenset[int] = frozenset()
+    program: Program,
+    found: Diagnostics,
+    skipped: frozenset[int] = frozenset(),
+    *,
+    may_lack: bool = False,
 ) -> Normal:
-    """Every rule of the program in core form, numbered from 1, except those at `skipped` places."""
+    """Every rule of the program in core form, numbered from 1, except those at `skipped` places.
+
+    If values `may_lack`, an `if` has ways for these, and `count<X>` keeps what it counts.
+    """
     names = FreshNames(
         {r.name for r in program.relations} | {r.head.relation for r in program.rules}
     )
     rules: list[CoreRule] = []
-    alternatives = Ways(program, names)
+    alternatives = Ways(program, names, may_lack=may_lack)
     for number, rule in enumerate(program.rules, start=1):
         if number - 1 in skipped:
             continue
@@ -67,7 +74,7 @@ def normalize(
             continue
         ways: list[CoreRule] = []
         for alternative in alternatives.split(rule, found):
-            core = _core(number, alternative, found)
+            core = _core(number, alternative, found, may_lack)
             (ways if core.head == rule.head.relation else rules).append(core)
         rules.extend(_separate(ways, rule, names, found))
     return Normal(tuple(rules), names.made)
@@ -88,7 +95,7 @@ def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
 # ── Core form ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _core(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
+def _core(number: int, rule: Rule, found: Diagnostics, may_lack: bool) -> CoreRule:
     used = names((*rule.body, *rule.head.arguments))
     unused = (name for name in (f"_{i}" for i in count(1)) if name not in used)
     atoms: list[CoreAtom] = []
@@ -110,7 +117,7 @@ def _core(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
     return CoreRule(
         number,
         rule.head.relation,
-        tuple(_head_argument(a, found) for a in rule.head.arguments),
+        tuple(_head_argument(a, found, may_lack) for a in rule.head.arguments),
         tuple(atoms),
         tuple(comparisons),
         {},
@@ -150,18 +157,20 @@ def _limit(rule: Rule, found: Diagnostics) -> int | None:
 # ── Aggregates ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _head_argument(argument: Expression, found: Diagnostics) -> Expression:
+def _head_argument(argument: Expression, found: Diagnostics, may_lack: bool) -> Expression:
     for part in walk(argument):
         if isinstance(part, Aggregate):
             _check_aggregate(part, found)
-    return replace_in(argument, _counting_solutions)
 
+    def counting(node: Expression) -> Expression | None:
+        """`count<…>` counts solutions; those without a value, if some may be missing, it skips."""
+        if not isinstance(node, Aggregate) or not counts_solutions(node):
+            return None
+        named = [t for t in node.terms if not (isinstance(t, Variable) and t.is_anonymous)]
+        keeps = may_lack and not row_of(node).is_monotone
+        return replace(node, terms=tuple(named) if keeps else ())
 
-def _counting_solutions(node: Expression) -> Expression | None:
-    """`count<…>` counts solutions, whatever stands in it."""
-    if isinstance(node, Aggregate) and counts_solutions(node):
-        return replace(node, terms=())
-    return None
+    return replace_in(argument, counting)
 
 
 def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:

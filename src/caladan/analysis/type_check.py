@@ -16,6 +16,7 @@ from typing import Final
 
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.program import (
+    NULL,
     Aggregate,
     Arithmetic,
     Call,
@@ -25,6 +26,7 @@ from caladan.program import (
     Expression,
     Function,
     Negative,
+    Null,
     Object,
     Parameter,
     Type,
@@ -48,7 +50,7 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
         case Variable():
             return types.get(node.name)
         case Constant():
-            return constant_type(node.value)
+            return None if node.value is NULL else constant_type(node.value)
         case Parameter():
             return None
         case Arithmetic():
@@ -170,6 +172,8 @@ def constant_type(value: Value) -> Type:
             return Type.BINARY
         case Object():
             return Type.OBJECT
+        case Null():
+            raise TypeError("null has no type of its own")
 
 
 def widened(one: Type, other: Type) -> Type | None:

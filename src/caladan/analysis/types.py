@@ -32,6 +32,7 @@ from caladan.analysis.type_check import (
     widened,
 )
 from caladan.program import (
+    NULL,
     Call,
     Comparison,
     Conditional,
@@ -309,6 +310,7 @@ def _stands_for(argument: Expression, column: Origin | None) -> bool:
     return (
         column is not None
         and isinstance(argument, Constant)
+        and argument.value is not NULL
         and stands_for(constant_type(argument.value), column.type)
     )
 
@@ -349,7 +351,7 @@ def _check_fact(
 ) -> None:
     for argument, column in zip(rule.arguments, columns[rule.head], strict=False):
         assert isinstance(argument, Constant)
-        if column is None or _stands_for(argument, column):
+        if column is None or argument.value is NULL or _stands_for(argument, column):
             continue
         type = constant_type(argument.value)
         if widened(column.type, type) != column.type and not (

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from caladan.program import (
     OPPOSITE,
     Atom,
+    Call,
     Choice,
     Comparison,
     Conditional,
@@ -40,7 +42,7 @@ def ways_through(body: Sequence[Literal], found: Diagnostics) -> list[list[Liter
 
 
 def count_ways(body: Iterable[Literal]) -> int:
-    """How many ways lead through a body, without going any of them."""
+    """How many ways lead through a body, without going any of them, if no value is missing."""
     ways = 1
     for literal in body:
         if isinstance(literal, Disjunction):
@@ -104,43 +106,70 @@ def _all_hold(body: Iterable[Literal], bound: Set[str]) -> Expression | None:
     return Conditional(tuple(tests), Constant(1), Constant(0)) if tests else Constant(1)
 
 
-def expanded(body: Iterable[Literal]) -> list[list[Literal]]:
-    """All ways through a body."""
+def expanded(body: Iterable[Literal], *, may_lack: bool = False) -> list[list[Literal]]:
+    """All ways through a body, also those of values that are missing if there `may_lack` some."""
     ways: list[list[Literal]] = [[]]
     for literal in body:
         match literal:
             case Choice():
                 choice = _as_equality(literal)
-                options = [[choice]] if choice is not None else _branches(literal, expanded)
+                through = partial(expanded, may_lack=may_lack)
+                options = (
+                    [[choice]] if choice is not None else _branches(literal, through, may_lack)
+                )
             case Disjunction():
-                options = [way for branch in literal.branches for way in expanded(branch)]
+                options = [
+                    way
+                    for branch in literal.branches
+                    for way in expanded(branch, may_lack=may_lack)
+                ]
             case _:
                 options = [[literal]]
         ways = [way + option for way in ways for option in options]
     return ways
 
 
-def without_choices(body: Iterable[Literal]) -> list[list[Literal]]:
+def without_choices(body: Iterable[Literal], *, may_lack: bool = False) -> list[list[Literal]]:
     """The ways through the `if`s of a body, each with its disjunctions as they are."""
     ways: list[list[Literal]] = [[]]
+    through = partial(without_choices, may_lack=may_lack)
     for literal in body:
         options: list[list[Literal]] = [[literal]]
         if isinstance(literal, Choice):
             choice = _as_equality(literal)
-            options = [[choice]] if choice is not None else _branches(literal, without_choices)
+            options = [[choice]] if choice is not None else _branches(literal, through, may_lack)
         ways = [way + option for way in ways for option in options]
     return ways
 
 
 def _branches(
-    choice: Choice, through: Callable[[Iterable[Literal]], list[list[Literal]]]
+    choice: Choice, through: Callable[[Iterable[Literal]], list[list[Literal]]], may_lack: bool
 ) -> list[list[Literal]]:
     """The ways through an `if`; no two of them hold together, so nothing is counted twice."""
     ways = [[*choice.condition, *way] for way in through(choice.then)]
+    otherwise = through(choice.otherwise)
     for i, failing in enumerate(choice.condition):
-        opposite = replace(failing, operator=OPPOSITE[failing.operator])
-        ways += [[*choice.condition[:i], opposite, *way] for way in through(choice.otherwise)]
+        before = choice.condition[:i]
+        for test in _failing(failing, may_lack):
+            ways += [[*before, *test, *way] for way in otherwise]
     return ways
+
+
+def _failing(test: Comparison, may_lack: bool) -> list[list[Literal]]:
+    """How a comparison does not hold: its opposite does, or a value is missing."""
+    opposite: Literal = replace(test, operator=OPPOSITE[test.operator])
+    if not may_lack:
+        return [[opposite]]
+
+    def lacks(side: Expression, *, is_missing: bool) -> Literal:
+        return Comparison("=", Call("missing", (side,)), Constant(is_missing), test.span)
+
+    left, right = test.left, test.right
+    return [
+        [opposite],
+        [lacks(left, is_missing=True)],
+        [lacks(left, is_missing=False), lacks(right, is_missing=True)],
+    ]
 
 
 def _as_equality(choice: Choice) -> Comparison | None:

@@ -20,6 +20,7 @@ from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.generators import expand
 from caladan.analysis.named_columns import named_columns
 from caladan.analysis.resolve import parameters, predicates
+from caladan.analysis.rows import numbered
 from caladan.analysis.stages import stages
 from caladan.analysis.type_check import partial_type, widened
 from caladan.program import (
@@ -83,7 +84,11 @@ def written(
     objects: Objects,
 ) -> WrittenProgram:
     """The program that `checked` was made of, as far as the goals and `wanted` need it."""
-    known = {name: info for name, info in checked.relations.items() if not info.is_internal}
+    known = {
+        name: info
+        for name, info in checked.relations.items()
+        if not info.is_internal or info.origin != name
+    }
     asked = [goal.name for goal in checked.goals]
     if wanted is not None:
         asked += wanted
@@ -94,6 +99,7 @@ def written(
     known |= {name: checked.relations[name] for name in expanded.made}
     placed = expanded.program
     bound = predicates(parameters(placed, values, Diagnostics()), catalog)
+    bound, _ = numbered(bound, catalog, Diagnostics())
     bound, staged, _ = stages(bound, catalog)
     known |= {name: checked.relations[name] for name in staged}
     reads: dict[str, list[str]] = {}

@@ -219,14 +219,10 @@ def _hand_out(result: Result, arguments: argparse.Namespace) -> None:
             _note(arguments, f"{name}: {path}")
     else:
         on_stdout(result, format, quiet=arguments.quiet, is_auto=is_auto)
-    if REJECTED in result:
-        count = result[REJECTED].count()
-        place = Path(arguments.out or "")
-        folder = place.parent if arguments.out and _is_file(arguments.out) else place
-        where = f": see {REJECTED} in {folder}" if arguments.out else ""
-        _note(
-            arguments, f"{count:,} bad {'row was' if count == 1 else 'rows were'} set aside{where}"
-        )
+    if REJECTED in result and arguments.out is not None:
+        place = Path(arguments.out)
+        folder = place.parent if _is_file(arguments.out) else place
+        _note(arguments, f"the rows that were set aside are in {REJECTED} in {folder}")
     if arguments.stats is not None:
         from caladan.data.output import write_text
 

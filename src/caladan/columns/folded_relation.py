@@ -178,6 +178,10 @@ class FoldedRelation:
     arrangements: Final[list[tuple[int, ...]]] = []
     spilled = 0
     pending_bytes = 0
+    pending_rows = 0
+
+    def count_pending(self) -> int:
+        return 0
 
     def delta_count(self) -> int:
         return 0

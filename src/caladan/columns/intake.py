@@ -48,6 +48,19 @@ class Intake:
         """The bytes of what was added since the last flip."""
         return 8 * self._pending_keys
 
+    @property
+    def pending_rows(self) -> int:
+        """How many facts were added since the last flip, known ones and repetitions among them."""
+        return self._pending_keys
+
+    def count_pending(self) -> int:
+        """How many of them are new; what is not is dropped."""
+        with self._adding:
+            new = self._take_pending()
+            self._pending, self._pending_keys = [new], len(new)
+            self._compact_at = max(thresholds.now.compact, 2 * len(new))
+        return len(new)
+
     def count(self) -> int:
         raise NotImplementedError
 

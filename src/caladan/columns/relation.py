@@ -134,6 +134,15 @@ class StoredRelation:
         """The bytes of what was added since the last flip."""
         return self.body.pending_bytes
 
+    @property
+    def pending_rows(self) -> int:
+        """How many facts were added since the last flip, known ones and repetitions among them."""
+        return self.body.pending_rows
+
+    def count_pending(self) -> int:
+        """How many of them are new."""
+        return self.body.count_pending()
+
     def count(self) -> int:
         return self.body.count()
 

@@ -119,6 +119,18 @@ class RowRelation:
     def pending_bytes(self) -> int:
         return 4 * self.arity * sum(self._pending_rows)
 
+    @property
+    def pending_rows(self) -> int:
+        return sum(self._pending_rows)
+
+    def count_pending(self) -> int:
+        rows = self.pending_rows
+        keys = (
+            [np.concatenate([part[c] for part in self._pending]) for c in self._key] if rows else []
+        )
+        new = self._tuples.find(keys, rows) == ABSENT if rows else np.empty(0, np.bool_)
+        return len(Tuples(len(self._key)).ids([each[new] for each in keys], int(new.sum()))[1])
+
     def count(self) -> int:
         return self._rows - self._hidden
 

@@ -1,7 +1,8 @@
 """Columns of any data as the Arrow columns of a relation.
 
 `assemble` takes, for each column, an Arrow column or a list of Python values, and makes the Arrow
-table of the relation; rows with a value that is missing or does not fit are noted and left out.
+table of the relation; rows with a value that does not fit, or is missing in a column that was
+declared with `!`, are noted and left out.
 Whole columns are cast at once where that cannot change a value; only a column in which something
 is wrong is looked at value by value, with `values.fit`. What columns of objects hold becomes
 numbers.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from decimal import Decimal
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pyarrow as pa
@@ -42,7 +44,9 @@ def assemble(
     lines: Sequence[int] | None = None,
     objects: Objects | None = None,
 ) -> pa.Table:
-    """The table of a relation; `lines` numbers the rows if they are not simply counted.
+    """The table of a relation, with nulls for missing values where a column may lack some.
+
+    `lines` numbers the rows if they are not simply counted.
 
     `objects` has the numbers of the values in columns of objects.
     """
@@ -74,10 +78,13 @@ def _at_once(relation: str, file: str | None, column: Column, values: Values) ->
             if len(chunked) == 0:
                 return pa.chunked_array([], ARROW[column.type])
             check_kind(relation, file, column, chunked.type)
+            if column.is_required and chunked.null_count:
+                return None
             return _cast(chunked, column.type)
-        if set(map(type, values)) <= {*column.type.exact}:
+        none = set[type]() if column.is_required else {NoneType}
+        if set(map(type, values)) <= {*column.type.exact} | none:
             if column.type.is_floating:
-                values = [float(cast("float", value)) for value in values]
+                values = [None if v is None else float(cast("float", v)) for v in values]
                 return _cast(pa.chunked_array([array_of(values, pa.float64())]), column.type)
             return pa.chunked_array([array_of(cast("Any", values), ARROW[column.type])])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError):
@@ -108,8 +115,8 @@ def _is_whole(type: pa.DataType) -> bool:
 
 def _cast(values: Chunked, type: Type) -> Chunked | None:
     target = ARROW[type]
-    if values.null_count:
-        return None
+    if pa.types.is_null(values.type):
+        return values.cast(target)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if type is Type.ULONG:
@@ -193,7 +200,8 @@ def _one_by_one(
             fitted.append(objects.given(value) if of_objects else fit(value, column.type))
         except Missing:
             fitted.append(None)
-            wrong[row] = missing_value(relation, file, line, None, column)
+            if column.is_required:
+                wrong[row] = missing_value(relation, file, line, None, column)
         except ValueError as problem:
             fitted.append(None)
             wrong[row] = bad_value(relation, file, line, None, column, shown(value), str(problem))

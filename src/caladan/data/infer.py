@@ -28,6 +28,7 @@ from caladan.data.problems import (
     cannot_read,
     check_name,
     like_a_header,
+    maybe_header,
     only_spark,
     reading,
     report,
@@ -35,11 +36,14 @@ from caladan.data.problems import (
 from caladan.data.schema import column_type, spark_type
 from caladan.data.source import Source, files
 from caladan.program import Column, Type
+from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.objects import first_object
 from caladan.program.types import BLANKS, INTEGER_PATTERN, decimal
 from caladan.program.values import parse, plain
 
 ROWS: Final = 1000
+_START: Final = 1 << 16  # bytes in which a header is looked for
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[ _-][A-Za-z0-9]+)*")
 _EXACT: Final = 16  # doubles hold whole numbers of so few characters
 _INTEGER: Final = re.compile(INTEGER_PATTERN)
 _PLAIN: Final = {str, int, float, bool, dt.date, dt.datetime, dt.timedelta, Decimal, bytes}
@@ -148,6 +152,34 @@ def _stand_in(value: object) -> object:
     return value
 
 
+def suspect_header(relation: str, source: Source, columns: Sequence[Column]) -> Diagnostic | None:
+    """W110 for a text file whose first line reads like names over columns of text.
+
+    They are words that differ from each other, and occur in no other row.
+    """
+    if source.kind != "path" or source.format != "csv" or source.is_remote:
+        return None
+    if source.header is not None or not all(c.type is Type.STRING for c in columns):
+        return None
+    for path in files(relation, source):
+        with reading(relation, path, source.format), pa.OSFile(str(path), "rb") as raw:
+            start = formats.uncompressed(raw, str(path), _START)
+        lines = start.splitlines(keepends=True)
+        whole = lines if len(start) < _START else lines[:-1]
+        try:
+            found = list(islice(text.rows(relation, str(path), b"".join(whole), source, []), ROWS))
+        except CaladanError:  # a quoted field goes on in a line that was not read
+            return None
+        names, *others = [[field.text for field in fields] for _, _, fields in found] or [[]]
+        if not others or names == [column.name for column in columns]:
+            continue
+        met = {field for row in others for field in row}
+        is_like_names = all(_NAME.fullmatch(name) for name in names)
+        if is_like_names and len({*names}) == len(names) and not met.intersection(names):
+            return maybe_header(relation, str(path), names)
+    return None
+
+
 def _check_header(relation: str, path: str, rows: list[list[str]], header: bool | None) -> None:
     """C035 where only the first line is text over a column of numbers, and nobody said why."""
     first, others = rows[0], rows[1:]
@@ -173,7 +205,11 @@ def _from_text(rows: list[list[str]], header: bool | None) -> tuple[Column, ...]
 
 
 def _text_type(fields: list[str]) -> Type:
-    """Whole numbers that 64 bits, or doubles, do not hold make it text: some would merge."""
+    """Whole numbers that 64 bits, or doubles, do not hold make it text: some would merge.
+
+    What is missing says nothing.
+    """
+    fields = [field for field in fields if field]
     if not fields:
         return Type.STRING
     whole = [field for field in fields if _INTEGER.fullmatch(field.strip(BLANKS))]
@@ -263,6 +299,8 @@ def _python_type(relation: str, place: str | None, name: str, values: object) ->
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         pass
     kinds = {type(plain(value)) for value in found} - {NoneType}
+    if not kinds:  # nothing but missing values
+        return Type.STRING
     if len(kinds) > 1 and kinds <= _PLAIN:
         raise cannot_read(
             relation, place, f"column {name} mixes values of different types",

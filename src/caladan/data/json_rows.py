@@ -40,7 +40,7 @@ def read(
     table = _read_at_once(raw, columns)
     if table is not None:
         return table
-    good: list[list[Value]] = [[] for _ in columns]
+    good: list[list[Value | None]] = [[] for _ in columns]
     exact = any(column.type.is_decimal for column in columns)
     for line, item in rows(relation, file, raw, bad, exact=exact):
         row = _values(relation, file, line, item, columns)
@@ -117,7 +117,11 @@ def _integer(text: str) -> int | Decimal:
 
 
 def _read_at_once(raw: bytes, columns: Sequence[Column]) -> pa.Table | None:
-    """Lines of objects as Arrow reads them, or None where it refuses or finds values missing."""
+    """Lines of objects as Arrow reads them, or None where it refuses, or does not find names.
+
+    A name that is spelled otherwise in some rows, and rows that have none of the names, take a
+    closer look.
+    """
     names = [column.name for column in columns]
     if len(set(names)) < len(names) or any(c.type.is_decimal for c in columns):
         return None  # Arrow takes decimals that are too large
@@ -136,9 +140,19 @@ def _read_at_once(raw: bytes, columns: Sequence[Column]) -> pa.Table | None:
         return None
     if not all(is_finite(column) for column in cast("list[Any]", table.columns)):
         return None
+    data: list[Any] = table.columns
+    lacking = [name for name, column in zip(names, data, strict=True) if column.null_count]
+    if len(lacking) == len(names) or any(_is_spelled_otherwise(raw, name) for name in lacking):
+        return None
     bad: list[BadRow] = []
-    result = assemble("", columns, cast("list[Any]", table.columns), bad)
+    result = assemble("", columns, data, bad)
     return None if bad else result
+
+
+def _is_spelled_otherwise(raw: bytes, name: str) -> bool:
+    quoted = json.dumps(name, ensure_ascii=False).encode()
+    alike = re.findall(re.escape(quoted), raw, re.IGNORECASE)
+    return any(each != quoted for each in alike)
 
 
 def _is_array_of_rows(raw: bytes) -> bool:
@@ -181,7 +195,7 @@ def _array(
 
 def _values(
     relation: str, file: str, line: int, item: object, columns: Sequence[Column]
-) -> list[Value] | BadRow:
+) -> list[Value | None] | BadRow:
     """The typed values of a row, or what is wrong with it."""
     if isinstance(item, dict):
         named = cast("dict[str, object]", item)
@@ -202,14 +216,16 @@ def _values(
         )
     if len(cells) != len(columns):
         return wrong_width(relation, file, line, json.dumps(item, default=str), len(cells), columns)
-    row: list[Value] = []
+    row: list[Value | None] = []
     for column, cell in zip(columns, cells, strict=True):
         if column.type.is_floating and cell in _NOT_NUMBERS:
             cell = float(cast("str", cell))
         try:
             row.append(fit(cell, column.type))
         except Missing:
-            return missing_value(relation, file, line, None, column)
+            if column.is_required:
+                return missing_value(relation, file, line, None, column)
+            row.append(None)
         except ValueError as problem:
             return bad_value(
                 relation, file, line, None, column, json.dumps(cell, default=str), str(problem)

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from caladan.data import formats, frames, json_rows, memory, text
 from caladan.data.formats import columnar
+from caladan.data.missing import values
 from caladan.data.problems import BadRow, cannot_read, only_spark, reading, rejected_table, report
 from caladan.data.schema import empty_table, table_of
 from caladan.data.source import Source, files
@@ -76,12 +77,14 @@ def _among(rows: Any, some: Any) -> Any:
 
 def _numbers(column: Any) -> Any:
     """A number for each value, the same for the same."""
-    whole = pa.concat_arrays(column.chunks)
+    whole: Any = pa.concat_arrays(column.chunks)
     if pa.types.is_floating(whole.type):
+        missing = np.asarray(whole.is_null())
         values = np.asarray(whole.to_numpy(zero_copy_only=False), np.float64) + 0.0  # no -0.0
         values[np.isnan(values)] = np.nan
-        whole = pa.array(values.view(np.int64))
-    return np.asarray(whole.dictionary_encode().indices.to_numpy(), np.int64)
+        whole = pa.array(values.view(np.int64), mask=missing)
+    encoded = whole.dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices.to_numpy(), np.int64)
 
 
 def _are_few(last: Source, step: Source) -> bool:
@@ -147,15 +150,16 @@ def load(
 ) -> tuple[pa.Table, pa.Table | None]:
     """The facts of a source in the Arrow types of `columns`, and the rows set aside, if any.
 
-    Bad rows are an error unless permissive. The table may hold a fact twice; it holds no null.
+    Bad rows are an error unless permissive. The table may hold a fact twice, and nulls.
     """
+    columns = values(columns)
     bad: list[BadRow] = []
     if source.kind == "spark":
         taken = frames.collected(relation, source.data)
         table = memory.read(relation, taken, columns, bad, objects=source.objects)
     elif source.kind == "arrow":
-        given = cast("memory.Snapshot", source.data)
-        table = memory.read(relation, given, columns, bad, objects=source.objects)
+        snapshot = cast("memory.Snapshot", source.data)
+        table = memory.read(relation, snapshot, columns, bad, objects=source.objects)
     elif source.kind == "changed":
         tables: list[tuple[bool, pa.Table]] = []
         aside: list[pa.Table] = []

@@ -110,11 +110,9 @@ def _cells(
     """A row as a tuple of the right width: from a tuple or list, a dict, or one bare value."""
     if isinstance(row, Mapping):
         named = cast("Mapping[str, object]", row)
-        names = None if any(c.name in named for c in columns) else map(str, named)
-        for column in columns:
-            if column.name not in named:
-                return problems.missing_value(relation, None, line, None, column, names)
-        return tuple(named[column.name] for column in columns)
+        if columns and not any(column.name in named for column in columns):
+            return problems.missing_value(relation, None, line, None, columns[0], map(str, named))
+        return tuple(named.get(column.name) for column in columns)
     is_row = isinstance(row, tuple | list)
     cells = tuple(cast("Sequence[object]", row)) if is_row else (row,)
     if len(cells) == len(columns):

@@ -193,6 +193,7 @@ def to_text(table: pa.Table, stream: TextIO, format: str, *, header: bool = Fals
     """Write a table as csv, tsv, json or jsonl to a stream of text."""
     names = table.column_names
     if format in ("csv", "tsv"):
+        _check_missing(table, format)
         line = _csv_line if format == "csv" else _tsv_line
         if header:
             stream.write(line(names))
@@ -216,6 +217,20 @@ def to_text(table: pa.Table, stream: TextIO, format: str, *, header: bool = Fals
             stream.write(separator + as_json(names, row))
             separator = ",\n"
         stream.write("\n]\n" if table.num_rows else "[]\n")
+
+
+def _check_missing(table: pa.Table, format: str) -> None:
+    """C037 where a missing text would be read back as an empty one, or as no row at all."""
+    columns: list[Any] = table.columns
+    for name, column in zip(table.column_names, columns, strict=True):
+        is_text = pa.types.is_string(column.type)
+        if column.null_count and is_text and (format == "tsv" or len(columns) == 1):
+            raise error(
+                "C037",
+                f"cannot write: texts of column {name} are missing, which a .{format} file "
+                f"{'of one column ' if format == 'csv' else ''}cannot tell from empty ones",
+                help="write .parquet or .json, or put a text in their place with coalesce",
+            )
 
 
 def _csv_line(row: Sequence[object]) -> str:

@@ -32,7 +32,8 @@ _HASHABLE: Final = (
     "of a set"
 )
 _NO_NULL: Final = (
-    "relations hold no missing values: drop such rows, or fill in a value that stands for them"
+    "the column is declared with `!`, which forbids missing values: drop such rows, fill in a "
+    "value, or declare the column without `!`"
 )
 MAYBE_HEADER: Final = (
     "is the first line a header? `--header` says so on the command line, header=True in Python"
@@ -115,7 +116,7 @@ def missing_value(
     column: Column,
     names: Iterable[str] | None = None,
 ) -> BadRow:
-    """C036: no value where one must be; there is no NULL. `names` are others, if none is known."""
+    """C036: no value where one must be. `names` are those of a row that has none of ours."""
     reason, help = f"a value is missing (column {column.name} of {relation})", _NO_NULL
     if names is not None:
         reason = f"no value named {column.name} (column {column.name} of {relation})"
@@ -295,6 +296,38 @@ def report(rows: Sequence[BadRow], total: int | None = None) -> CaladanError:
         advice = "`--permissive` (permissive=True in Python) sets bad rows aside and goes on"
         shown.append(Diagnostic(rows[0].code, last, help=advice))
     return CaladanError(*shown)
+
+
+def set_aside(relation: str, rows: int) -> Diagnostic:
+    """W108: rows that a permissive run left out."""
+    return Diagnostic(
+        "W108",
+        f"{counted(rows, 'row')} of the data of {relation} {'was' if rows == 1 else 'were'} set "
+        "aside",
+        help="the relation `_rejected` has them, each with the reason",
+    )
+
+
+def equal_rows(relation: str, rows: int, columns: Sequence[str], function: str) -> Diagnostic:
+    """W109: rows that are equal to others, where an aggregate adds up facts."""
+    shown = ", ".join(columns)
+    return Diagnostic(
+        "W109",
+        f"{counted(rows, 'row')} of the data of {relation} {'is' if rows == 1 else 'are'} equal to "
+        f"other rows, and `{function}` takes equal rows as one fact",
+        help=f"to add up every row, number them: `{relation}[R]({shown})`",
+    )
+
+
+def maybe_header(relation: str, path: str, names: Sequence[str]) -> Diagnostic:
+    """W110: a first line of text over columns of text, which may be the names of columns."""
+    return Diagnostic(
+        "W110",
+        f"the first line, {', '.join(names)}, is taken as a fact of {relation}",
+        Place(path, 1),
+        help="if it is a header, say so: `--header` on the command line, header=True in Python; "
+        "`--no-header` or header=False if it is not",
+    )
 
 
 def rejected_table(rows: Sequence[BadRow]) -> pa.Table:

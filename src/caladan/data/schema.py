@@ -100,12 +100,14 @@ def _inside(value: Value) -> Value:
     return value.number if isinstance(value, Object) else value
 
 
-def array_of(values: Sequence[Value], type: pa.DataType) -> pa.Array:
-    """Python values as an Arrow array.
+def array_of(values: Sequence[Value | None], type: pa.DataType) -> pa.Array:
+    """Python values as an Arrow array, None as null.
 
     `pa.array` imports pandas, which takes as long as many a program runs; the commonest types do
     without it.
     """
+    if None in values:
+        return pa.array(values, type)
     if pa.types.is_string(type):
         texts = list(map(str, values))
         joined = "".join(texts)

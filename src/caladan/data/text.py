@@ -7,6 +7,9 @@ text for the same values.
 A field may be quoted with `"` (a doubled `""` inside it is one), and may then hold delimiters and
 line ends; files with tabs between columns have no quotes, as in Soufflé's fact files. Lines end
 with LF, CR LF or CR; empty lines are skipped.
+
+An empty field is a missing value; an empty text is written `""`. Where there are no quotes, an
+empty field of a column of texts is an empty text.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from caladan.data.problems import (
     bad_value,
     cannot_read,
     like_a_header,
+    missing_value,
     wrong_width,
 )
 from caladan.data.schema import ARROW, empty_table, is_finite, match_columns
@@ -43,6 +47,12 @@ class TextField:
 
     text: str
     position: int
+    is_quoted: bool = False
+
+    def is_missing(self, type: Type, source: Source) -> bool:
+        """Whether there is no value for a column."""
+        is_text = type is Type.STRING
+        return not self.text and not (is_text and (self.is_quoted or source.quote is None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +184,9 @@ def _read_at_once(
             csv.ConvertOptions(
                 column_types=wanted,
                 include_columns=list(wanted),
-                null_values=[],
-                strings_can_be_null=False,
+                null_values=[""],
+                strings_can_be_null=source.quote is not None,
+                quoted_strings_can_be_null=False,
                 true_values=["true", "1"],
                 false_values=["false", "0"],
             ),
@@ -229,7 +240,7 @@ def _read_exactly(
     bad: list[BadRow],
 ) -> pa.Table:
     """Rows one by one, with every bad one noted; slow, and exact about places."""
-    good: list[list[Value]] = [[] for _ in columns]
+    good: list[list[Value | None]] = [[] for _ in columns]
     is_first = first == 1 and source.header is None
     for line, text, fields in rows(relation, file, raw, source, bad, first):
         row = _values(relation, file, line, text, fields, source, columns, layout)
@@ -253,13 +264,18 @@ def _values(
     source: Source,
     columns: Sequence[Column],
     layout: TextColumns,
-) -> list[Value] | BadRow:
+) -> list[Value | None] | BadRow:
     """The typed values of a row, or what is wrong with it."""
     if len(fields) != layout.width:
         return wrong_width(relation, file, line, text, len(fields), columns, source.delimiter)
-    row: list[Value] = []
+    row: list[Value | None] = []
     for column, place in zip(columns, layout.places, strict=True):
         field = fields[place]
+        if field.is_missing(column.type, source):
+            if column.is_required:
+                return missing_value(relation, file, line, field.position, column)
+            row.append(None)
+            continue
         try:
             row.append(parse(field.text, column.type))
         except ValueError as problem:
@@ -296,7 +312,7 @@ def _fields(text: str, source: Source) -> list[TextField] | None:
             end = text.find(delimiter, position)
             end = len(text) if end < 0 else end
             parts.append(text[position:end])
-            fields.append(TextField("".join(parts), start + 1))
+            fields.append(TextField("".join(parts), start + 1, is_quoted=True))
         else:
             end = text.find(delimiter, position)
             end = len(text) if end < 0 else end

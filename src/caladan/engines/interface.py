@@ -73,6 +73,26 @@ class KnowsFirst(Protocol):
 
 
 @runtime_checkable
+class CountsRows(Protocol):
+    """A table of data that knows how many rows it was made of; equal ones are one fact."""
+
+    rows_given: int | None
+
+    def count(self) -> int:
+        """How many facts."""
+        ...
+
+
+@runtime_checkable
+class KnowsMissing(Protocol):
+    """A table that can hand out its facts with nulls, in place of columns that tell of them."""
+
+    def merged(self) -> Table:
+        """The facts as users see them; the table owns nothing."""
+        ...
+
+
+@runtime_checkable
 class SharedStorage(Protocol):
     """A table whose storage is read by frames that users were handed."""
 
@@ -118,6 +138,7 @@ class Engine(Protocol):
     ) -> tuple[Table, pa.Table | None]:
         """The facts of a source, typed as `columns`, and, if permissive, the rows set aside.
 
+        Where values are missing, the table has more columns, which say where (data/missing.py).
         The rows set aside have the columns relation, file, line, column, text, reason.
         """
         ...
@@ -183,6 +204,10 @@ class ReadsRules(Protocol):
         events: Listener,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program; `totals` tell if sums will settle."""
+        ...
+
+    def split(self, tables: Store, columns: Mapping[str, tuple[Column, ...]]) -> dict[str, Table]:
+        """Tables with the columns that the compiler gave them: two for those that lack values."""
         ...
 
 

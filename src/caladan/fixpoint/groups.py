@@ -14,7 +14,7 @@ import numpy as np
 from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import Domain
 from caladan.columns.groups import GroupRelation
-from caladan.columns.interner import Tuples
+from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.packed import Orders
 from caladan.columns.ranks import magnitude, rank_floats
@@ -133,6 +133,8 @@ class AggregateHead:
         self._tuples = Tuples(len(info.group))
         self._groups: list[list[Words]] = [[] for _ in info.group]  # of groups new in this round
         self._new = 0
+        # Of the rule that is evaluated now: rows that stand for several solutions.
+        self._held: list[Contribution] = []
         self._touched: list[Counts] = []  # groups that changed, some of them several times
         self._waiting = 0  # how many numbers these are
         self._columns = {
@@ -144,8 +146,28 @@ class AggregateHead:
 
     @property
     def pending_bytes(self) -> int:
-        """Nothing: amounts are added up as they come."""
-        return 0
+        """What the groups of this round take, and rows whose amounts are not added up yet."""
+        each = 4 * len(self._group) + 8 * (len(self._columns) + 1)
+        held = each * sum(given.rows for given in self._held)
+        return held + self._new * (self._tuples.nbytes // max(len(self._tuples), 1))
+
+    @property
+    def pending_rows(self) -> int:
+        """How many groups are new, at most."""
+        return self._new + sum(given.rows for given in self._held)
+
+    def count_pending(self) -> int:
+        """How many groups are new."""
+        rows = sum(given.rows for given in self._held)
+        if not rows or not self._group:
+            return self._new + bool(rows)
+        groups = [
+            np.concatenate([given.group[i] for given in self._held])
+            for i in range(len(self._group))
+        ]
+        new = self._tuples.find(groups, rows) == ABSENT
+        some = [each[new] for each in groups]
+        return self._new + len(Tuples(len(groups)).ids(some, len(some[0]))[1])
 
     def give(self, columns: Sequence[Words], rows: int) -> None:
         """Facts that are there from the start; their values count as amounts."""
@@ -160,7 +182,7 @@ class AggregateHead:
         """Where the solutions of a rule go."""
         contributing = Contributions(self.info, self.domains, rule, plan, keys)
         self.expect(contributing.places, contributing.key_domains)
-        waiting: list[Contribution] = []  # of rows that stand for several solutions
+        waiting = self._held
 
         def take(frontier: Bindings) -> None:
             given = contributing.of(frontier)

@@ -157,6 +157,15 @@ class RelationHead(Protocol):
         """What is derived, and not sorted out yet."""
         ...
 
+    @property
+    def pending_rows(self) -> int:
+        """How many facts are derived and not sorted out yet, some of them known or repeated."""
+        ...
+
+    def count_pending(self) -> int:
+        """How many of them are new; takes as long as sorting them."""
+        ...
+
     def give(self, columns: Sequence[Words], rows: int) -> None:
         """Facts that are there from the start."""
         ...
@@ -185,6 +194,15 @@ class PlainHead:
     def pending_bytes(self) -> int:
         """What is derived, and not sorted out yet."""
         return self.relation.pending_bytes
+
+    @property
+    def pending_rows(self) -> int:
+        """How many facts are derived and not sorted out yet, some of them known or repeated."""
+        return self.relation.pending_rows
+
+    def count_pending(self) -> int:
+        """How many of them are new."""
+        return self.relation.count_pending()
 
     def give(self, columns: Sequence[Words], rows: int) -> None:
         """Facts that are there from the start."""

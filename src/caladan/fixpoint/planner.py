@@ -106,11 +106,17 @@ class ReadyRule:
             return
         started, before = time.perf_counter(), self.sink.count
         limits, head = state.limits, self.head
+        left = None if limits.max_facts is None else limits.facts_left(state.derived())
+        counted_at = 0
 
         def check() -> None:
+            nonlocal counted_at
             limits.seconds()
             # Sorting what was found takes as much again.
             limits.memory.require(2 * head.pending_bytes, state.held)
+            if left is not None and head.pending_rows >= max(left, counted_at):
+                limits.facts(state.derived() + head.count_pending())
+                counted_at = 2 * head.pending_rows
 
         with blamed(self.rule.rule):
             self.plan.run(self.sink, check)

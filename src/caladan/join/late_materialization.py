@@ -157,14 +157,16 @@ def group(frontier: Bindings, live: Sequence[str], mark: str) -> LateGroups:
 
 
 class Crossing:
-    """Takes what groups found, and hands on their solutions."""
+    """Takes what groups found, and hands on their solutions; `check` may stop it."""
 
-    def __init__(self, groups: LateGroups, sink: Taker) -> None:
+    def __init__(self, groups: LateGroups, sink: Taker, check: Callable[[], None]) -> None:
         self._groups = groups
         self._sink = sink
+        self._check = check
 
     def __call__(self, frontier: Bindings) -> None:
         for part in self._groups.crossed(frontier):
+            self._check()
             self._sink(part)
 
     @property
@@ -187,5 +189,6 @@ class Crossing:
             check()
             if not self._sink.direct(lookup, part, check, tests):
                 for longer in lookup.run(part, lookup.binds | part.columns.keys()):
+                    check()
                     self._sink(longer)
         return True

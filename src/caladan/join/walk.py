@@ -179,7 +179,7 @@ class Walk:
         groups = self._late.grouped(frontier, len(steps), live)
         if groups is None:
             return frontier, sink, needed
-        return groups.frontier, Crossing(groups, sink), needed | {groups.mark}
+        return groups.frontier, Crossing(groups, sink, self._check), needed | {groups.mark}
 
     def _tests(self, steps: Sequence[Step]) -> Tests | None:
         """The last steps of a rule, if they are nothing but tests."""

@@ -1,6 +1,7 @@
 """What everybody speaks of: the Program and its parts, values, diagnostics, options, events."""
 
 from caladan.program.program import (
+    NULL,
     OPPOSITE,
     TIMES,
     Aggregate,
@@ -25,6 +26,7 @@ from caladan.program.program import (
     Head,
     Literal,
     Negative,
+    Null,
     Object,
     Parameter,
     Placeholder,
@@ -39,6 +41,7 @@ from caladan.program.program import (
 from caladan.program.transform import atoms, names, variables
 
 __all__ = [
+    "NULL",
     "OPPOSITE",
     "TIMES",
     "Aggregate",
@@ -63,6 +66,7 @@ __all__ = [
     "Head",
     "Literal",
     "Negative",
+    "Null",
     "Object",
     "Parameter",
     "Placeholder",

@@ -44,6 +44,8 @@ CODES: Final[dict[str, str]] = {
     "C022": "sort or limit cannot be used here",
     "C023": "goal arguments must be variables or constants",
     "C024": "too many ways through a rule",
+    "C025": "null is equal to nothing",
+    "C026": "only data has rows",
     # 03x: data
     "C030": "input not found",
     "C031": "wrong number of columns",
@@ -86,6 +88,9 @@ CODES: Final[dict[str, str]] = {
     "W105": "variable that stands once",
     "W106": "variable spelt like a constant",
     "W107": "no goal needs it",
+    "W108": "rows were set aside",
+    "W109": "equal rows are one fact",
+    "W110": "the first line may be a header",
 }
 
 EXIT_USER: Final = 1

@@ -37,6 +37,14 @@ class RelationReused:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsSetAside:
+    """A permissive run left out rows of a relation's data."""
+
+    relation: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCompiling:
     """A kernel is about to be compiled: no object file of it is on this machine."""
 
@@ -228,6 +236,7 @@ Event: TypeAlias = (
     RunStarted
     | DataRead
     | RelationReused
+    | RowsSetAside
     | KernelCompiling
     | KernelCompiled
     | CliqueStarted

@@ -65,8 +65,8 @@ class Objects:
         """A constant as a value of a column type."""
         return self.constant(value) if type is Type.OBJECT else fit(value, type)
 
-    def decoded(self, numbers: Iterable[int]) -> list[object]:
-        return [self._values[number] for number in numbers]
+    def decoded(self, numbers: Iterable[int | None]) -> list[object]:
+        return [None if number is None else self._values[number] for number in numbers]
 
 
 def first_object(columns: Iterable[Column]) -> Column | None:

@@ -19,6 +19,7 @@ import datetime as dt
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal as OneOf, TypeAlias
 
 from caladan.program.diagnostics import Span
@@ -44,19 +45,46 @@ class Object:
         return repr(self.value)
 
 
+class Null(Enum):
+    """The value of `null`: there is none. It stands in heads and facts only."""
+
+    NULL = "null"
+
+    def __repr__(self) -> str:
+        return "NULL"
+
+
+NULL: Final = Null.NULL
+
 Value: TypeAlias = (
-    bool | int | float | str | dt.datetime | dt.date | dt.timedelta | Decimal | bytes | Object
+    bool
+    | int
+    | float
+    | str
+    | dt.datetime
+    | dt.date
+    | dt.timedelta
+    | Decimal
+    | bytes
+    | Object
+    | Null
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A typed column of a relation that is declared, or whose data tells its columns."""
+    """A typed column of a relation that is declared, or whose data tells its columns.
+
+    `is_required` was declared with `!`: no value may be missing. A column with the `role`
+    "present" says whether the next column has a value; "row" numbers the rows of data.
+    """
 
     name: str
     type: Type
     span: Span | None = field(default=None, compare=False, repr=False)
     is_inferred: bool = field(default=False, compare=False, repr=False)
+    is_required: bool = False
+    role: OneOf["value", "present", "row"] = "value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +272,7 @@ class Atom:
     """A relation mentioned in a body or a goal, positive or negated.
 
     Where `columns` names them, arguments stand for these columns, else for all in their order.
+    `tx[R](A, V)` binds its `row` to the number of a row of data, which tells equal rows apart.
     """
 
     relation: str
@@ -251,6 +280,7 @@ class Atom:
     negated: bool = False
     columns: tuple[str, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, compare=False, repr=False)
+    row: Variable | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,16 @@ import os
 import re
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast
 
 from caladan.analysis.resolve import parameters
+from caladan.data.missing import values
 from caladan.engines import interface
 from caladan.engines.interface import (
     Engine,
@@ -30,12 +32,20 @@ from caladan.engines.interface import (
     Watchable,
     stoppable,
 )
-from caladan.pipeline import Compiled, Request, compile_again, compile_program, compile_whole
+from caladan.engines.missing import shown
+from caladan.pipeline import (
+    Compiled,
+    Request,
+    compile_again,
+    compile_program,
+    compile_whole,
+    with_missing,
+)
 from caladan.program import Atom, Column, Goal, Program, Value
 from caladan.program.aggregates import define_aggregates
 from caladan.program.clock import attended, running
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, error, nested
-from caladan.program.events import Listener, RelationReused, RunFailed, Several
+from caladan.program.events import Listener, RelationReused, RowsSetAside, RunFailed, Several
 from caladan.program.options import Options, RunOptions, checked
 from caladan.rules.failures import lost
 from caladan.session import inputs
@@ -44,7 +54,7 @@ from caladan.session.inputs import Definitions, undeclared
 from caladan.session.materialized import Materializations, Materialized
 from caladan.session.result import CaladanWarning, Relation, Result, Stopped
 from caladan.session.stats import Stats
-from caladan.session.store import Store
+from caladan.session.store import Store, ValuesMissing
 from caladan.session.wrap import FinishedRun, wrap
 
 if TYPE_CHECKING:
@@ -181,6 +191,7 @@ class Course:
         started = time.perf_counter()
         run = self._evaluate(compiled, store, options, stats)
         stats.seconds = time.perf_counter() - started
+        _warn(run.warnings)
         self._keep(run, options, since)
         complete = self._complete(compiled, params, store, options, since)
         result = wrap(program, run, self._engine, stats, complete, store)
@@ -218,11 +229,14 @@ class Course:
         self._check_open()
         self._engine.start()
         stats = Stats()
+        of_data: list[Diagnostic] = []
         started = time.perf_counter()
 
         def evaluate(compiled: Compiled, store: Store, is_later: bool) -> FinishedRun:
             if not is_later:
-                return self._evaluate(compiled, store, options, stats)
+                done = self._evaluate(compiled, store, options, stats)
+                of_data.extend(done.warnings)
+                return done
             return self._in_full(lambda: compiled, store, options)
 
         self._store.sweep()
@@ -230,8 +244,14 @@ class Course:
             ran = self._rasql().run(script, params, self._store.snapshot(), evaluate, options)
         stats.seconds = time.perf_counter() - started
         stats.engine = self._engine.name
-        _warn(ran.outcome.warnings)
-        found = result(ran, self._engine, stats)
+        known = {each.message for each in of_data}
+        of_data += [
+            each
+            for each in _tell_aside(ran.rejected, Several(stats, *self._listeners))
+            if each.message not in known
+        ]
+        _warn((*ran.outcome.warnings, *of_data))
+        found = result(ran, self._engine, stats, of_data)
         if ran.stopped is not None:
             raise Stopped(ran.stopped.diagnostics, found) from None
         return found
@@ -255,7 +275,7 @@ class Course:
         if name not in self._definitions.derived:
             return None
         if self._columns_kept(options, name, is_read=False) is not None:
-            return self._kept[name].table
+            return shown(self._kept[name].table)
         since = self._kept.now
         asked = Program(goals=(Goal(Atom(name, ())),))
         kept = partial(self._columns_kept, options)
@@ -269,7 +289,7 @@ class Course:
         if run.stopped is not None:
             raise run.stopped
         self._keep(run, options, since)
-        return run.derived[name]
+        return shown(run.derived[name])
 
     # ── What is kept of earlier runs ─────────────────────────────────────────────────────────────
 
@@ -283,7 +303,7 @@ class Course:
         if not options.keep:
             return None
         found = self._kept.find(name, permissive=options.permissive, is_read=is_read)
-        return None if found is None else found.table.columns
+        return None if found is None else values(found.table.columns)
 
     def _keep(self, run: FinishedRun, options: Options, since: int) -> None:
         """Keep what a run derived in full, if rules and data are those of its beginning."""
@@ -344,7 +364,7 @@ class Course:
             with _failures_told(events):
                 for name in store.materialized:
                     events.tell(RelationReused(name))
-                base, rejected = store.load(compiled, options, events)
+                compiled, base, rejected = _loaded(compiled, store, options, events)
                 with nested(), stoppable("evaluating the program"):
                     derived = _derived(store.engine, compiled, base, options, events)
             if not reads_rules:
@@ -353,7 +373,12 @@ class Course:
         except interface.EngineStopped as stopped:
             derived, ended = stopped.store, stopped
         looks = store.looks(compiled) if store.engine.name == "spark" else {}
-        return FinishedRun(compiled, base, derived, rejected, ended, store.widths(compiled), looks)
+        found = [*_tell_aside(rejected, events)]
+        if ended is None:
+            found += store.warnings(compiled, base)
+        return FinishedRun(
+            compiled, base, derived, rejected, ended, store.widths(compiled), looks, found
+        )
 
     def _complete(
         self,
@@ -399,8 +424,29 @@ class Course:
         stats: Stats | None,
         compiled: Compiled,
         store: Store,
+    ) -> tuple[Compiled, Setting]:
+        """What the plan of a program is for: data is read only where a stage shows what it does.
+
+        With it the program as it is planned: compiled again if values are missing.
+        """
+        while True:
+            try:
+                return compiled, self._setting_of(
+                    stage, engine, master, options, stats, compiled, store
+                )
+            except ValuesMissing as found:
+                compiled = with_missing(compiled, found.nullable)
+
+    def _setting_of(
+        self,
+        stage: str,
+        engine: str | None,
+        master: str | None,
+        options: Options,
+        stats: Stats | None,
+        compiled: Compiled,
+        store: Store,
     ) -> Setting:
-        """What the plan of a program is for: data is read only where a stage shows what it does."""
         from caladan.engines.spark.choice import tasks_on
         from caladan.explain import Setting
 
@@ -453,7 +499,8 @@ class Course:
         stats = Stats()
         events = Several(stats, *self._listeners)
         with _failures_told(events):
-            tables, _ = self._store.load(compiled, options, events)
+            compiled, tables, rejected = _loaded(compiled, self._store, options, events)
+            _warn(_tell_aside(rejected, events))
             started = time.perf_counter()
             with nested(), stoppable("evaluating the program"):
                 living = engine.watch(compiled.delta, tables, options, events)
@@ -470,6 +517,35 @@ class Course:
             raise error("C050", "the session is closed")
 
 
+def _tell_aside(rejected: Iterable[pa.Table], events: Listener) -> list[Diagnostic]:
+    """Warnings about rows that were set aside; listeners are told how many."""
+    from caladan.data.problems import set_aside
+
+    counts: Counter[str] = Counter()
+    for table in rejected:
+        counts.update(cast("list[str]", table.column("relation").to_pylist()))
+    for relation, rows in counts.items():
+        events.tell(RowsSetAside(relation, rows))
+    return [set_aside(relation, rows) for relation, rows in counts.items()]
+
+
+def _loaded(
+    compiled: Compiled,
+    store: Store,
+    options: Options,
+    events: Listener,
+    *,
+    may_lack_data: bool = False,
+) -> tuple[Compiled, dict[str, Table], list[pa.Table]]:
+    """The data of a program, which is compiled again if values turn out to be missing there."""
+    while True:
+        try:
+            return compiled, *store.load(compiled, options, events, may_lack_data=may_lack_data)
+        except ValuesMissing as found:
+            with stoppable("compiling the program"), nested():
+                compiled = with_missing(compiled, found.nullable)
+
+
 def _derived(
     engine: Engine,
     compiled: Compiled,
@@ -479,7 +555,9 @@ def _derived(
 ) -> dict[str, Table]:
     """The derived tables: of the plan or, on the reference engine, of the rules as written."""
     if isinstance(engine, ReadsRules):
-        return engine.evaluate(compiled.written, compiled.totals, base, options, events)
+        found = engine.evaluate(compiled.written, compiled.totals, base, options, events)
+        columns = {name: info.columns for name, info in compiled.delta.relations.items()}
+        return engine.split(found, columns)
     assert isinstance(engine, RunsPlans)
     return engine.run(compiled.delta, base, options, events)
 

@@ -3,7 +3,7 @@
 The order in which facts are shown: the same on every engine.
 
 A sorted relation comes in its order, and ties, like all other relations, by the columns from the
-left, ascending. NaN is greater than every other number.
+left, ascending. NaN is greater than every other number, and what is missing comes before all.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def in_order(table: pa.Table, order: Sequence[tuple[int, bool]] = ()) -> pa.Tabl
     directions: list[tuple[str, str]] = []
     for column, descending in (*order, *((i, False) for i in range(table.num_columns))):
         values = table.column(column)
+        if values.null_count:
+            _add(keys, directions, compute.is_valid(values), descending=descending)
         if descending and pa.types.is_floating(values.type):
             _add(keys, directions, compute.is_nan(values), descending=True)
         _add(keys, directions, values, descending=descending)
@@ -41,7 +43,9 @@ def in_order(table: pa.Table, order: Sequence[tuple[int, bool]] = ()) -> pa.Tabl
 
 def first_in_order(table: pa.Table, rows: int) -> pa.Table:
     """The first rows of `in_order(table)`, without sorting the others."""
-    fractions = any(pa.types.is_floating(column.type) for column in table.columns)
+    fractions = any(
+        pa.types.is_floating(column.type) or column.null_count for column in table.columns
+    )
     if table.num_rows <= 2 * rows or not rows or not table.num_columns or fractions:
         return first_rows(in_order(table), rows)  # and NaN keeps its place
     keys = {f"k{i}": column for i, column in enumerate(table.columns)}

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from caladan.data.missing import values
 from caladan.engines.interface import Engine, Table, stoppable
+from caladan.engines.missing import shown
 from caladan.language.rasql.script import Script, Statement, TableDeclaration
 from caladan.pipeline import Compiled
 from caladan.program import Column, Program, Value
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from caladan.data.source import Source
+    from caladan.program.diagnostics import Diagnostic
 
 
 _ALL: Final[Demands] = {}
@@ -99,13 +102,14 @@ class Scripts:
             done = evaluate(_compiled(program, demands), stores[-1], is_later)
             tables.extend(done.derived.values())
             aside.extend(done.rejected)
+            derived = {name: shown(table) for name, table in done.derived.items()}
             missing = {
-                name: _empty(info.columns)
+                name: _empty(values(info.columns))
                 for name, info in done.compiled.relations.items()
-                if name not in done.derived
+                if name not in derived
             }
-            whole = frozenset(done.derived) if done.stopped is None else frozenset()
-            return ProgramOutcome(done.compiled, {**missing, **done.derived}, done.stopped, whole)
+            whole = frozenset(derived) if done.stopped is None else frozenset()
+            return ProgramOutcome(done.compiled, {**missing, **derived}, done.stopped, whole)
 
         tables: list[Table] = []
         aside: list[pa.Table] = []
@@ -132,7 +136,7 @@ class Scripts:
             compiled = _compiled(program, demands)
             relations = compiled.relations.items()
             return ProgramOutcome(
-                compiled, {name: _empty(info.columns) for name, info in relations}
+                compiled, {name: _empty(values(info.columns)) for name, info in relations}
             )
 
         bound = bind(self._with_earlier(script), params)
@@ -221,8 +225,10 @@ class SessionTables:
         return None
 
 
-def result(ran: ScriptRun, engine: Engine, stats: Stats) -> Result:
-    """The Result of a script: its answers, and its views by name."""
+def result(
+    ran: ScriptRun, engine: Engine, stats: Stats, warnings: Sequence[Diagnostic] = ()
+) -> Result:
+    """The Result of a script: its answers, and its views by name; `warnings` are of its data."""
     outcome = ran.outcome
     session = engine.session
     needs = (*ran.stores, *ran.tables)
@@ -248,7 +254,7 @@ def result(ran: ScriptRun, engine: Engine, stats: Stats) -> Result:
         fetch,
         answers=answers,
         stats=stats,
-        warnings=outcome.warnings,
+        warnings=(*outcome.warnings, *warnings),
         release=release,
     )
 

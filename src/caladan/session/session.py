@@ -389,7 +389,7 @@ class Session(Course):
             read = self._read(program, language)
             if isinstance(read, Program):
                 compiled = self._compile(read, values, wanted)
-                given = setting(compiled, self._store_for(compiled))
+                compiled, given = setting(compiled, self._store_for(compiled))
                 text = explain.text(compiled, stage, given)
                 title = inputs.title(compiled.program)
                 page = partial(explain.html, compiled, title=title, setting=given)
@@ -397,7 +397,7 @@ class Session(Course):
                 outcome, stores = self._compile_script(read, values)
                 pairs = zip(outcome.compiled, stores, strict=True)
                 findings = [str(finding) for finding in outcome.findings]
-                programs = [(compiled, setting(compiled, store)) for compiled, store in pairs]
+                programs = [setting(compiled, store) for compiled, store in pairs]
                 parts = explain.ScriptParts(programs, outcome.queries, findings)
                 text = explain.script_text(parts, stage)
                 page = partial(explain.script_html, parts, title=inputs.title(read))

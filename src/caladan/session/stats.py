@@ -26,6 +26,7 @@ from caladan.program.events import (
     Resumed,
     RoundDone,
     RoundsGathered,
+    RowsSetAside,
     RuleDone,
     RulePlanned,
     RuleSearched,
@@ -148,6 +149,8 @@ class Stats(Listener):
     peak_memory: int | None = None
     bytes_shuffled: int | None = None
     data: list[DataStats] = field(default_factory=list[DataStats])
+    set_aside: dict[str, int] = field(default_factory=dict[str, int])
+    """By relation how many rows of its data a permissive run left out."""
     cliques: list[CliqueStats] = field(default_factory=list[CliqueStats])
     held: list[HeldStats] = field(default_factory=list[HeldStats])
     kernels: int = 0
@@ -213,6 +216,8 @@ class Stats(Listener):
             lines += [f"  {note}" for note in clique.notes]
         if self.reused:
             lines.append(f"read from earlier runs: {', '.join(self.reused)}")
+        for relation, rows in self.set_aside.items():
+            lines.append(f"{_short(relation, 40)}: {counted(rows, 'row')} set aside")
         lines.append(
             f"{'total':<32} {self.engine:<10} {self.rounds:>7,} {self.facts:>12,} "
             f"{self.seconds:>9.3f}"
@@ -239,6 +244,8 @@ class Stats(Listener):
                 self.data.append(DataStats(event.relation, event.facts, event.seconds))
             case RelationReused():
                 self.reused.append(event.relation)
+            case RowsSetAside():
+                self.set_aside[event.relation] = event.rows
             case CliqueStarted():
                 relations = tuple(event.relations)
                 started = CliqueStats(relations, event.recursive, event.strategy)

@@ -25,11 +25,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from caladan.analysis.core import CoreRule, RelationInfo
-from caladan.engines.interface import Engine, Table, stoppable
+from caladan.data.missing import lacking, values
+from caladan.engines.interface import CountsRows, Engine, Table, stoppable
+from caladan.engines.missing import shown
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Column, Constant, Expression, Variable
 from caladan.program.aggregates import row_of
-from caladan.program.diagnostics import Diagnostics, Span, error
+from caladan.program.diagnostics import Diagnostic, Diagnostics, Span, error
 from caladan.program.events import DataRead, Listener
 from caladan.program.notation import Widths, width_of
 from caladan.program.objects import Objects, first_object
@@ -164,6 +166,25 @@ def _narrower(one: Width, other: Width) -> Width:
 Columns: TypeAlias = tuple[Column, ...]
 
 
+def _added(compiled: Compiled) -> dict[str, str]:
+    """By relation of data the first aggregate that adds up its facts."""
+    found: dict[str, str] = {}
+    for rule in compiled.checked.rules:
+        for argument in rule.arguments:
+            if isinstance(argument, Aggregate) and not row_of(argument).is_idempotent:
+                for atom in rule.positive:
+                    found.setdefault(atom.relation, argument.function)
+    return found
+
+
+class ValuesMissing(Exception):
+    """Data lacks values in columns that a program was compiled without: by relation, which."""
+
+    def __init__(self, nullable: Mapping[str, frozenset[str]]) -> None:
+        super().__init__(nullable)
+        self.nullable = nullable
+
+
 class Shelf:
     """What was made of the sources that `stores` have: their columns, their tables."""
 
@@ -171,6 +192,8 @@ class Shelf:
         self.columns: dict[Source, Columns] = {}
         self.nulls: dict[Source, frozenset[str]] = {}
         self.tables: dict[tuple[Source, Columns, bool], tuple[Table, pa.Table | None]] = {}
+        self.suspects: dict[Source, Diagnostic | None] = {}
+        """By source of text a warning about its first line."""
         self.stores: WeakSet[Store] = WeakSet()
 
     def sweep(self) -> None:
@@ -178,6 +201,7 @@ class Shelf:
         needed = {source for store in self.stores for source in store.sources()}
         self.columns = {s: columns for s, columns in self.columns.items() if s in needed}
         self.nulls = {s: columns for s, columns in self.nulls.items() if s in needed}
+        self.suspects = {s: found for s, found in self.suspects.items() if s in needed}
         for key in [key for key in self.tables if key[0] not in needed]:
             self.tables.pop(key)[0].close()
 
@@ -260,15 +284,19 @@ class Store:
         """The facts of a relation, in the columns its data shows."""
         columns = self.columns(name)
         self._check_objects(name, columns)
-        return self._table(name, columns, Options(), Listener())[0]
+        return shown(self._table(name, columns, Options(), Listener())[0])
 
     def load(
         self, compiled: Compiled, options: Options, events: Listener, *, may_lack_data: bool = False
     ) -> tuple[dict[str, Table], list[pa.Table]]:
-        """A table for each relation that takes data, and the rows that were set aside."""
+        """A table for each relation that takes data, and the rows that were set aside.
+
+        `ValuesMissing` if columns lack values of which the compiler did not know.
+        """
         self.check(compiled, may_lack_data=may_lack_data)
         tables: dict[str, Table] = {}
         aside: dict[str, pa.Table] = {}
+        nullable: dict[str, frozenset[str]] = {}
         for name, info in compiled.delta.relations.items():
             if info.origin in self.materialized:
                 tables[name] = self.materialized[info.origin].table
@@ -276,8 +304,40 @@ class Store:
                 tables[name], rejected = self._table(info.origin, info.columns, options, events)
                 if rejected is not None:
                     aside[info.origin] = rejected
+            if name in tables and len(tables[name].columns) != info.arity:
+                nullable[info.origin] = lacking(tables[name].columns)
+        for name in compiled.complete.asked - {i.origin for i in compiled.delta.relations.values()}:
+            if name in self._sources:
+                columns = compiled.complete.checked.relations[name].columns
+                found = self._table(name, columns, options, events)[0].columns
+                if len(found) != len(columns):
+                    nullable[name] = lacking(found)
+        if nullable:
+            raise ValuesMissing(nullable)
         self.objects.settle()
         return tables, list(aside.values())
+
+    def warnings(self, compiled: Compiled, tables: Mapping[str, Table]) -> list[Diagnostic]:
+        """What to say about data that a program has read: a header, rows that are equal."""
+        from caladan.data.problems import equal_rows
+
+        found: list[Diagnostic] = []
+        relations = compiled.delta.relations
+        added = _added(compiled)
+        for name, info in relations.items():
+            if not info.takes_data or info.origin not in self._sources:
+                continue
+            source = self._sources[info.origin]
+            if (suspect := self._shelf.suspects.get(source)) is not None:
+                found.append(suspect)
+            table = tables[name]
+            function = added.get(info.origin)
+            if function is not None and isinstance(table, CountsRows) and table.rows_given:
+                equal = table.rows_given - table.count()
+                if equal > 0:
+                    shown = [column.name for column in values(info.columns)]
+                    found.append(equal_rows(info.origin, equal, shown, function))
+        return list(dict.fromkeys(found))
 
     def check(self, compiled: Compiled, *, may_lack_data: bool = False) -> None:
         """Refuse what cannot be loaded, before an engine is asked to."""
@@ -307,7 +367,8 @@ class Store:
 
         if info.origin in self.materialized:
             return self.materialized[info.origin].widths
-        return given(info.origin, self._sources[info.origin], info.columns)
+        found = iter(given(info.origin, self._sources[info.origin], values(info.columns)))
+        return tuple(next(found) if c.role == "value" else WIDEST for c in info.columns)
 
     def looks(self, compiled: Compiled) -> dict[str, tuple[Look, ...]]:
         """How the columns of each relation look to Spark, if any data came from there."""
@@ -319,7 +380,10 @@ class Store:
         for info in compiled.delta.relations.values():
             source = self._sources.get(info.origin)
             if info.takes_data and source is not None:
-                for i, each in enumerate(looks(info.origin, source, info.columns)):
+                places = [i for i, c in enumerate(info.columns) if c.role == "value"]
+                for i, each in zip(
+                    places, looks(info.origin, source, values(info.columns)), strict=True
+                ):
                     given[info.origin, i] = each
 
         def look(found: frozenset[Origin]) -> Look:
@@ -383,6 +447,12 @@ class Store:
             started = time.perf_counter()
             with stoppable(f"reading `{name}`"):
                 loaded[key] = self.engine.load(name, given, columns, options)
+            from caladan.data.infer import suspect_header
+
+            if given not in self._shelf.suspects:
+                self._shelf.suspects[given] = suspect_header(name, given, values(columns))
+            # Under the columns that it turned out to have, too: those of the program, next time.
+            loaded[given, loaded[key][0].columns, options.permissive] = loaded[key]
             if self.engine.name == "reference":  # the others tell when they have read it
                 count = loaded[key][0].count()
                 events.tell(DataRead(name, count, time.perf_counter() - started))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreGoal
 from caladan.engines.interface import Engine, EngineStopped, Table
+from caladan.engines.missing import shown as as_shown
 from caladan.pipeline import Compiled
 from caladan.program import Constant, Program
 from caladan.session.result import REJECTED, Relation, Result
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from caladan.data.formats import Look
+    from caladan.program.diagnostics import Diagnostic
     from caladan.program.notation import Widths
 
 
@@ -34,6 +36,8 @@ class FinishedRun:
     """How many digits the decimals of each relation have, if any has some."""
     looks: Mapping[str, tuple[Look, ...]] = field(default_factory=dict[str, "tuple[Look, ...]"])
     """How the columns of each relation look to Spark, if data came from there."""
+    warnings: Sequence[Diagnostic] = ()
+    """What there is to say about the data."""
 
 
 def wrap(
@@ -54,13 +58,15 @@ def wrap(
     def relation(
         shown: str, table: Table, name: str, found: FinishedRun, *, is_lent: bool = False
     ) -> Relation:
+        kept = [i for i, column in enumerate(table.columns) if column.role == "value"]
+        widths, looks = found.widths.get(name, ()), found.looks.get(name, ())
         return Relation(
             shown,
-            table,
+            as_shown(table),
             _order(run, name),
             engine.session,
-            widths=found.widths.get(name, ()),
-            looks=found.looks.get(name, ()),
+            widths=tuple(widths[i] for i in kept) if widths else (),
+            looks=tuple(looks[i] for i in kept) if looks else (),
             objects=store.objects,
             needs=(store,),
             is_lent=is_lent,
@@ -90,7 +96,7 @@ def wrap(
         answers=[answer(goal) for goal in goals if not goal.export],
         exports=[goal.name for goal in goals if goal.export],
         stats=stats,
-        warnings=run.compiled.warnings,
+        warnings=(*run.compiled.warnings, *run.warnings),
         release=lambda: _close(evaluated),
     )
 
@@ -128,7 +134,8 @@ def _whole(run: FinishedRun, name: str) -> Table | None:
 def _partial(run: FinishedRun, name: str) -> Table:
     """What a run that was stopped had derived of a relation, also of a version that is bound."""
     for found, info in run.compiled.delta.relations.items():
-        if info.origin == name and info.arity == run.compiled.checked.relations[name].arity:
+        own = [column for column in info.columns if column.role == "value"]
+        if info.origin == name and len(own) == run.compiled.checked.relations[name].arity:
             return _table(run, found)
     return _empty(run, name)
 
@@ -151,8 +158,12 @@ def _is_users(compiled: Compiled, name: str) -> bool:
 
 
 def _order(run: FinishedRun, name: str) -> tuple[tuple[int, bool], ...]:
-    relations = run.compiled.relations
-    return relations[name].order if name in relations else ()
+    """The order of a relation's columns as users see them."""
+    info = run.compiled.relations.get(name)
+    if info is None or not info.order:
+        return ()
+    kept = [i for i, column in enumerate(info.columns) if column.role == "value"]
+    return tuple((kept.index(i), descending) for i, descending in info.order if i in kept)
 
 
 def _close(runs: Sequence[FinishedRun]) -> None:

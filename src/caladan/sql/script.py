@@ -37,7 +37,7 @@ from caladan.language.rasql.script import (
 )
 from caladan.language.rasql.translate import column_names, translate
 from caladan.pipeline import Compiled
-from caladan.program import Atom, Column, Declaration, Object, Program, Value
+from caladan.program import Atom, Column, Declaration, Null, Object, Program, Value
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, did_you_mean, error
 from caladan.program.transform import fresh
 from caladan.program.types import Type
@@ -341,6 +341,8 @@ def _literal(value: Value, node: exp.Expr) -> exp.Expr:
             literal = exp.func("unhex", exp.Literal.string(value.hex()))
         case str():
             literal = exp.Literal.string(value)
+        case Null():
+            literal = exp.Null()
         case Object():
             raise error("C065", f"the parameter `{node.name}` is an object, which SQL has none of")
     place = next((part.meta for part in node.walk() if "start" in part.meta), None)

@@ -26,6 +26,7 @@ from caladan.columns.domains import CodedDomain, Domain, SortedDomain, forked, w
 from caladan.columns.kernels import compilations
 from caladan.columns.relation import StoredRelation
 from caladan.columns.warmup import load_ahead
+from caladan.data.missing import completed
 from caladan.data.schema import arrow_schema, table_of
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable, Projection
 from caladan.engines.interface import EngineStopped, InProcess, Table
@@ -237,6 +238,7 @@ class EmbeddedEngine(InProcess):
         data, rejected = attended(
             lambda: load(name, source, columns, permissive=options.permissive)
         )
+        data, columns = completed(data, columns)
         return LoadedTable(columns, data, time.perf_counter() - started), rejected
 
     def run(
@@ -291,6 +293,14 @@ class EmbeddedEngine(InProcess):
             counts = {name: evaluation.relation(name).count() for name in tables}
             if not projection.is_faithful(counts):
                 return None
+            for name, count in counts.items():
+                table = store[name]
+                # Where columns are left out, no fact was lost if there are as many as rows.
+                if isinstance(table, LoadedTable) and (
+                    not any(each == name for each, _ in projection.unread)
+                    or count == table.rows_given
+                ):
+                    table.facts = count
             fresh = {n: evaluation.relation(n) for n in tables if n not in found.relations}
             self._cache.keep(classes, made, tables, fresh, limits.memory.most)
             _tell_reading(store, evaluation, events)

@@ -49,6 +49,9 @@ class LoadedTable(LocalTable):
         self.columns = columns
         self.data = data
         self.reading = reading
+        self.rows_given: int | None = data.num_rows
+        self.facts: int | None = None
+        """How many facts there are, once a run has counted them."""
         self.projection: frozenset[int] | None = None
         """The columns that `projected` does without, once somebody has asked for it."""
 
@@ -58,7 +61,9 @@ class LoadedTable(LocalTable):
         return LoadedTable(self.columns, self.data)
 
     def count(self) -> int:
-        return self.distinct.count()
+        if self.facts is None:
+            self.facts = self.distinct.count()
+        return self.facts
 
     def arrow(self, limit: int | None = None) -> pa.Table:
         return self.distinct.arrow(limit)

@@ -35,7 +35,7 @@ from caladan.engines.reference.body import (
     row_key,
     widened,
 )
-from caladan.program import Aggregate, Constant, Expression, Type, Value
+from caladan.program import NULL, Aggregate, Constant, Expression, Type, Value, Variable
 from caladan.program.aggregates import (
     AggregateFunction,
     counts_solutions,
@@ -256,6 +256,9 @@ def improved(
     for row in rows:
         group = tuple(row[i] for i in grouping.group)
         other = found.setdefault(group, row)
+        if row[column] is NULL or other[column] is NULL:
+            found[group] = other if row[column] is NULL else row
+            continue
         one, two = (row, other) if is_least else (other, row)
         if less(one[column], two[column]):
             found[group] = row
@@ -272,6 +275,10 @@ def agrees(grouping: Grouping, step: int, row: Row, other: Row) -> bool:
 
 
 def _part(aggregate: Aggregate, type: Type | None, binding: Binding) -> Part:
+    """What a solution gives; nothing that counts where a value is missing."""
+    named = [t for t in aggregate.terms if not (isinstance(t, Variable) and t.is_anonymous)]
+    if any(evaluate(term, binding) is NULL for term in named):
+        return Part(NULL)
     if row_of(aggregate).counts == "terms" or row_of(aggregate).is_gathered:
         return Part(1, tuple(evaluate(term, binding) for term in aggregate.terms))
     if counts_solutions(aggregate):
@@ -281,7 +288,13 @@ def _part(aggregate: Aggregate, type: Type | None, binding: Binding) -> Part:
 
 
 def value_of(function: AggregateFunction, parts: Sequence[Part], type: Type | None = None) -> Value:
-    """What an aggregate makes of its parts, for a column of a type if that is known."""
+    """What an aggregate makes of its parts, for a column of a type if that is known.
+
+    It passes over what is missing.
+    """
+    if parts and all(part.amount is NULL for part in parts):
+        return NULL if function.counts is None or function.identity is None else function.identity
+    parts = [part for part in parts if part.amount is not NULL]
     if function.is_gathered:
         return canonical(of_solutions(function, [part.witness or () for part in parts]))
     given = [part.amount for part in parts if part.witness is None]

@@ -18,7 +18,8 @@ them.
 Every value of the language is one Python object. Whole numbers are `int` within 64 bits, fractions
 are `float`. Two floats need care: -0.0 is made 0.0, and every NaN is made the one object `NAN`, so
 that sets of tuples treat it as equal to itself (tuples compare by identity first). NaN is greater
-than every other number.
+than every other number. A missing value is `NULL`: it comes before all others where values are
+sorted, is equal to itself in sets of tuples, and to nothing in joins and comparisons.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import Any, Final, TypeAlias
 
 from caladan.analysis.written import WrittenRule, branches
 from caladan.program import (
+    NULL,
     OPPOSITE,
     Arithmetic,
     ArithmeticOperator,
@@ -74,23 +76,42 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
         case Constant():
             return canonical(expression.value)
         case Negative():
-            return canonical(-_number(evaluate(expression.operand, binding)))
+            operand = evaluate(expression.operand, binding)
+            return NULL if operand is NULL else canonical(-_number(operand))
         case Arithmetic():
-            left = _number(evaluate(expression.left, binding))
-            right = _number(evaluate(expression.right, binding))
+            sides = [evaluate(each, binding) for each in (expression.left, expression.right)]
+            if NULL in sides:
+                return NULL
+            left, right = map(_number, sides)
             return canonical(finite(_arithmetic(expression.operator, left, right), left, right))
         case Conditional():
             chosen = all(holds(comparison, binding) for comparison in expression.condition)
             value = evaluate(expression.then if chosen else expression.otherwise, binding)
+            if value is NULL:
+                return NULL
             return float(_number(value)) if _is_floating(expression, binding) else value
         case Operation():
             values = [evaluate(argument, binding) for argument in expression.arguments]
+            if NULL in values:
+                return NULL
             return canonical(operations.outcomes(expression, [[value] for value in values])[0])
         case Function():
             given = [[evaluate(argument, binding)] for argument in expression.arguments]
+            if [NULL] in given:
+                return NULL
             return canonical(outcomes(expression, given, 1)[0])
+        case Call("missing" | "present" as test, (argument,)):
+            return (evaluate(argument, binding) is NULL) == (test == "missing")
+        case Call("coalesce"):
+            each = (evaluate(argument, binding) for argument in expression.arguments)
+            first = next((value for value in each if value is not NULL), NULL)
+            if isinstance(first, int) and not isinstance(first, bool):
+                return float(first) if _is_floating(expression, binding) else first
+            return first
         case Call():
             arguments = [evaluate(argument, binding) for argument in expression.arguments]
+            if NULL in arguments:
+                return NULL
             return canonical(call(expression.function, arguments))
         case _:
             raise TypeError(f"not an expression of a body: {expression}")
@@ -100,6 +121,8 @@ def holds(comparison: Comparison, binding: Binding) -> bool:
     """Whether a comparison whose variables are all bound is true."""
     left = evaluate(comparison.left, binding)
     right = evaluate(comparison.right, binding)
+    if left is NULL or right is NULL:
+        return False
     match comparison.operator:
         case "=":
             return same(left, right)
@@ -219,7 +242,10 @@ def _is_floating(expression: Expression, binding: Binding) -> bool:
         case Function():
             return expression.returns.is_floating
         case Call():
-            types = {name: type_of_value(value) or Type.LONG for name, value in binding.items()}
+            types = {
+                name: (None if value is NULL else type_of_value(value)) or Type.LONG
+                for name, value in binding.items()
+            }
             return kind_of_expression(expression, types) is Kind.FLOAT
         case _:
             return False
@@ -281,16 +307,18 @@ def less(left: Value, right: Value) -> bool:
     return sort_key(left, right) < sort_key(right, left)
 
 
-def sort_key(value: Value, other: Value | None = None) -> tuple[bool, Any]:
+def sort_key(value: Value, other: Value | None = None) -> tuple[int, Any]:
     """A key to sort values of one type by, NaN last; `other` is what the value is compared with."""
+    if value is NULL:
+        return (0, 0)
     if isinstance(other, float) and isinstance(value, int):
         value = float(value)
     if isinstance(value, float) and math.isnan(value):
-        return (True, 0.0)
-    return (False, value)
+        return (2, 0.0)
+    return (1, value)
 
 
-def row_key(row: Row) -> tuple[tuple[bool, Any], ...]:
+def row_key(row: Row) -> tuple[tuple[int, Any], ...]:
     """A key to sort rows by, column after column."""
     return tuple(sort_key(value) for value in row)
 
@@ -320,7 +348,9 @@ class Facts:
         return sum(len(self._rows[relation]) for relation in relations)
 
     def matching(self, relation: str, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
-        """The rows that have the key in some columns."""
+        """The rows that have the key in some columns; what is missing is equal to nothing."""
+        if NULL in key:
+            return ()
         indexes = self._indexes.setdefault(relation, {})
         if columns not in indexes:
             _enter(indexes.setdefault(columns, {}), columns, self._rows[relation])
@@ -507,8 +537,15 @@ class _Walk:
         yield from self.walk([*choice.condition, *choice.then, *rest], bound, iter(given))
         for i, failing in enumerate(choice.condition):
             opposite = replace(failing, operator=OPPOSITE[failing.operator])
-            way = [*choice.condition[:i], opposite, *choice.otherwise, *rest]
-            yield from self.walk(way, bound, iter(given))
+            left, right = (Call("missing", (side,)) for side in (failing.left, failing.right))
+            tests: list[list[Literal]] = [
+                [opposite],
+                [Comparison("=", left, Constant(True))],
+                [Comparison("=", left, Constant(False)), Comparison("=", right, Constant(True))],
+            ]
+            for test in tests:
+                way = [*choice.condition[:i], *test, *choice.otherwise, *rest]
+                yield from self.walk(way, bound, iter(given))
 
     def _is_true(self, literal: Literal, binding: Binding) -> bool:
         """Whether a literal holds whose variables are all bound."""
@@ -542,7 +579,7 @@ class _Walk:
                 if (number + other) % _GLANCE == 0:
                     self._look()
                 extended = dict(binding)
-                if all(same(extended.setdefault(name, row[i]), row[i]) for i, name in new):
+                if all(_binds(extended, name, row[i]) for i, name in new):
                     yield extended
 
     def _reject(self, atom: Atom, found: Iterator[Binding]) -> Iterator[Binding]:
@@ -553,6 +590,14 @@ class _Walk:
         columns = _known_columns(atom, names(atom) - {"_"})
         key = tuple(evaluate(atom.arguments[i], binding) for i in columns)
         return bool(self._facts.matching(atom.relation, columns, key))
+
+
+def _binds(binding: dict[str, Value], name: str, value: Value) -> bool:
+    """Bind a variable; False if it has another value, or both are missing."""
+    if name in binding:
+        return value is not NULL and same(binding[name], value)
+    binding[name] = value
+    return True
 
 
 _GLANCE: Final = 1024  # rows between two looks at the clock
@@ -609,7 +654,13 @@ def _compare(
         return
     (name,) = missing
     is_computed = Variable(name) in (comparison.left, comparison.right)
+    known = comparison.right if _mentions(comparison.left, name) else comparison.left
+    others = [v for v in variables(comparison) if v.name != name]
     for binding in found:
+        if not is_computed and (
+            evaluate(known, binding) is NULL or any(binding[v.name] is NULL for v in others)
+        ):
+            continue  # nothing is equal to what is missing
         try:
             value = solve(comparison, name, binding)
         except OverflowError:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreGoal
+from caladan.analysis.missing import stand_in
 from caladan.analysis.written import WrittenProgram
 from caladan.data.load import load
+from caladan.data.missing import completed
 from caladan.data.schema import LocalTable, arrow_schema
 from caladan.data.source import Source
 from caladan.engines.interface import EngineStopped, InProcess, Table
@@ -25,7 +27,7 @@ from caladan.engines.reference.fixpoint import (
     cliques,
     evaluate_clique,
 )
-from caladan.program import Column, Value
+from caladan.program import NULL, Column, Value
 from caladan.program.clock import attended
 from caladan.program.events import CliqueDone, CliqueStarted, Listener, RunDone, RunStarted
 from caladan.program.options import Options
@@ -48,7 +50,7 @@ class ReferenceEngine(InProcess):
         table, rejected = attended(
             lambda: load(name, source, columns, permissive=options.permissive)
         )
-        return from_arrow(table, columns), rejected
+        return from_arrow(*completed(table, columns)), rejected
 
     def evaluate(
         self,
@@ -81,6 +83,17 @@ class ReferenceEngine(InProcess):
         events.tell(RunDone(time.perf_counter() - started))
         return _tables(program, facts)
 
+    def split(
+        self, tables: Mapping[str, Table], columns: Mapping[str, tuple[Column, ...]]
+    ) -> dict[str, Table]:
+        """Tables with the columns that the compiler gave them: two for those that lack values."""
+        return {
+            name: split(table, columns[name])
+            if name in columns and isinstance(table, ReferenceTable)
+            else table
+            for name, table in tables.items()
+        }
+
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows that match a goal's constants and its repeated variables."""
         if not isinstance(table, ReferenceTable):  # an empty table that stands in for one
@@ -99,8 +112,43 @@ def _given(program: WrittenProgram, store: Mapping[str, Table], name: str) -> se
     if info.takes_data:
         table = store[name]
         assert isinstance(table, ReferenceTable)
-        rows |= table.rows
+        rows |= merged(table)
     return rows
+
+
+def merged(table: ReferenceTable) -> frozenset[Row]:
+    """The rows with NULL for what is missing, without columns that tell of it."""
+    if all(column.role != "present" for column in table.columns):
+        return table.rows
+    return frozenset(
+        tuple(
+            NULL if i and table.columns[i - 1].role == "present" and not row[i - 1] else row[i]
+            for i, column in enumerate(table.columns)
+            if column.role != "present"
+        )
+        for row in table.rows
+    )
+
+
+def split(table: ReferenceTable, columns: tuple[Column, ...]) -> ReferenceTable:
+    """The same rows, with columns that tell whether there is a value where `columns` has some."""
+    if len(columns) == len(table.columns):
+        return table
+    places: list[tuple[int, Column]] = []
+    for column in columns:
+        places.append((sum(c.role != "present" for _, c in places), column))
+    rows = (
+        tuple(
+            row[i] is not NULL
+            if column.role == "present"
+            else canonical(stand_in(column.type))
+            if row[i] is NULL and j and columns[j - 1].role == "present"
+            else row[i]
+            for j, (i, column) in enumerate(places)
+        )
+        for row in table.rows
+    )
+    return ReferenceTable(columns, frozenset(rows), table.rows_given)
 
 
 def _tables(program: WrittenProgram, facts: Facts) -> dict[str, Table]:
@@ -123,6 +171,7 @@ class ReferenceTable(LocalTable):
 
     columns: tuple[Column, ...]
     rows: frozenset[Row]
+    rows_given: int | None = None
 
     def count(self) -> int:
         """How many facts."""
@@ -137,7 +186,8 @@ class ReferenceTable(LocalTable):
         if not self.columns:
             return pa.table({"": pa.nulls(len(rows))}).select([])
         arrays = [
-            pa.array([row[i] for row in rows], type=field.type) for i, field in enumerate(schema)
+            pa.array([None if row[i] is NULL else row[i] for row in rows], type=field.type)
+            for i, field in enumerate(schema)
         ]
         return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -146,4 +196,4 @@ def from_arrow(table: pa.Table, columns: tuple[Column, ...]) -> ReferenceTable:
     """The rows of an Arrow table, each once."""
     values: list[list[Value]] = [[canonical(v) for v in c.to_pylist()] for c in table.columns]
     rows = zip(*values, strict=True) if columns else [()] * table.num_rows
-    return ReferenceTable(columns, frozenset(rows))
+    return ReferenceTable(columns, frozenset(rows), table.num_rows)

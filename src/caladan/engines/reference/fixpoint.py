@@ -53,7 +53,7 @@ from caladan.engines.reference.body import (
     sort_key,
     widened,
 )
-from caladan.program import Atom, Type, Value, Variable, atoms
+from caladan.program import NULL, Atom, Type, Value, Variable, atoms
 from caladan.program.clock import deadline
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener, RoundDone, RuleDone
@@ -220,7 +220,8 @@ def _round(run: NaiveFixpoint, clique: WrittenClique, history: SumHistory) -> Ch
     for name in clique.relations:
         rules = [rule for rule in clique.rules if rule.head == name]
         if clique.groupings[name].has_aggregates:
-            after[name] = _combine(run, clique.groupings[name], name, rules, history)
+            own = clique.groupings[name]
+            after[name] = _combine(run, own, name, rules, history, clique.is_recursive)
         else:
             derived = [_derive(run, rule) for rule in rules]
             after[name] = run.facts[name].union(run.given[name], *derived)
@@ -290,8 +291,12 @@ def _combine(
     name: str,
     rules: list[WrittenRule],
     history: SumHistory,
+    is_recursive: bool,
 ) -> set[Row]:
-    """The rows of a relation with aggregates; rows of rules that compute or cut are amounts."""
+    """The rows of a relation with aggregates; rows of rules that compute or cut are amounts.
+
+    In recursion, and where it has facts, a solution without a value gives nothing at all.
+    """
     types = run.relations[name].types
     given = [amounts(grouping, row) for row in run.given[name]]
     for rule in rules:
@@ -303,6 +308,8 @@ def _combine(
             added = [contribution(grouping, types, rule, binding) for binding in found]
         history.add(rule, zip(found, added, strict=True))
         given += added
+    if is_recursive or run.given[name]:
+        given = [each for each in given if all(part.amount is not NULL for part in each.parts)]
     with _blamed(next(rule for rule in rules if not stands_alone(rule))):
         return kept(grouping, run.facts[name], combined(grouping, types, given))
 
@@ -318,6 +325,9 @@ def _best(run: NaiveFixpoint, clique: WrittenClique, name: str, step: int) -> in
         rows = set(run.given[name])
         for rule in clique.rules:
             rows.update(_for_each_solution(run, rule, partial(with_witness, types, rule)))
+        if clique.is_recursive:
+            best = [i for i in range(len(types)) if i not in own.group]
+            rows = {row for row in rows if all(row[i] is not NULL for i in best)}
         if step > 0:
             of = {row: final[tuple(row[i] for i in own.group)] for row in rows}
             rows = {row for row in rows if agrees(own, step, row, of[row])}

@@ -121,6 +121,9 @@ def stepped_grid(grid: Grid, limits: ShapeLimits) -> list[BitRows] | None:
     """
     limits.check()
     exits = grid.exits
+    # Arrays below are as long as the largest word.
+    stepped = (pairs for side in grid.pairs for pairs in side if pairs is not None)
+    limits.require_close(*(end for pairs in (*exits, *stepped) for end in pairs))
     row_words, column_words = grid.words()
     words = (len(column_words) + 63) // 64
     tested = sum(bool(tests) for r in grid.rules for tests in (r.leaving, r.arriving))
@@ -235,10 +238,13 @@ def _shared(grid: Grid, row_words: Words, column_words: Words) -> NDArray[np.int
     same = np.full(len(row_words), -1, np.int64)
     (own, *_) = grid.rows.columns(row_words)
     (others, *_) = grid.columns.columns(column_words)
-    known = _singles(others)
-    shared = np.flatnonzero(own < len(known.class_of))
-    found = known.class_of[own[shared]]
-    same[shared[found != NONE]] = found[found != NONE]
+    # Words of a place may be far apart, so no array is indexed by them.
+    order = np.argsort(others)
+    at = np.searchsorted(others, own, sorter=order)
+    inside = np.flatnonzero(at < len(order))
+    found = order[at[inside]]
+    equal = others[found] == own[inside]
+    same[inside[equal]] = found[equal]
     return same
 
 

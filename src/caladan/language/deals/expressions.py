@@ -33,6 +33,7 @@ from caladan.language.deals.tokens import (
     unquote,
 )
 from caladan.program import (
+    NULL,
     Aggregate,
     Arithmetic,
     ArithmeticOperator,
@@ -69,6 +70,8 @@ WITH_PARENTHESES: Final = frozenset(names_in("deals", "monotone")) | {
     "min", "max", "sum", "count", "countd", "avg",
 }  # fmt: skip
 """Those that are also written with parentheses; other names are those of functions there."""
+TESTS: Final = ("missing", "present")
+"""Functions that may stand alone in the condition of an `if`."""
 _VALUE: Final = "a value"
 
 
@@ -111,6 +114,8 @@ def _test(cursor: Cursor) -> Comparison:
     start = cursor.current.start
     left = expression(cursor)
     if cursor.kind not in COMPARISONS:
+        if isinstance(left, Call) and left.function in TESTS:
+            return Comparison("=", left, Constant(True, left.span), left.span)
         cursor.fail("a comparison operator in the condition of `if`", help=slips.CHOICE)
     return comparison(cursor, left, start)
 
@@ -274,7 +279,7 @@ def _word(cursor: Cursor) -> Expression:
     if cursor.next_kind == "(":
         fail_on_function(cursor, token)
     cursor.advance()
-    return Constant(text, cursor.span(token))
+    return Constant(NULL if text == "null" else text, cursor.span(token))
 
 
 def fail_on_function(cursor: Cursor, token: Token) -> NoReturn:

@@ -49,6 +49,7 @@ from caladan.language.deals.tokens import (
     WORD,
 )
 from caladan.program import (
+    NULL,
     Atom,
     Choice,
     Comparison,
@@ -144,6 +145,7 @@ def _whole_disjunction(
 def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
     """`relation(argument, …)`; with `bare` also `relation` alone."""
     name = cursor.relation_name(what)
+    row = _row(cursor) if cursor.kind == "[" else None
     if cursor.kind != "(":
         if name.kind == VARIABLE:
             cursor.fail_on_variable(name, what)
@@ -155,7 +157,18 @@ def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
             )
         return Atom(cursor.text(name), (), span=cursor.span(name))
     given, columns = named_arguments(cursor)
-    return Atom(cursor.text(name), given, span=cursor.since(name.start), columns=columns)
+    return Atom(cursor.text(name), given, span=cursor.since(name.start), columns=columns, row=row)
+
+
+def _row(cursor: Cursor) -> Variable:
+    """`[R]` after the name of a relation: a variable for the number of the row."""
+    opening = cursor.advance()
+    token = cursor.current
+    if token.kind != VARIABLE:
+        cursor.fail("a variable for the number of a row within `[` and `]`")
+    cursor.advance()
+    cursor.close(opening, "]", "`]` after the number of a row")
+    return Variable(cursor.text(token), cursor.span(token))
 
 
 def as_literal(cursor: Cursor, item: _Item) -> Literal:
@@ -177,7 +190,7 @@ def as_expression(cursor: Cursor, item: _Item) -> Expression:
     """Take an item as a value, or fail: it is a literal."""
     match item:
         case _Word():
-            return Constant(item.name, item.span)
+            return Constant(NULL if item.name == "null" else item.name, item.span)
         case _If():
             then = _only(cursor, item.then, item.span)
             otherwise = _only(cursor, item.otherwise, item.span)
@@ -196,7 +209,7 @@ def _item(cursor: Cursor) -> _Item:
         return _if(cursor)
     if cursor.kind == "(" and _has_branches(cursor):
         return _disjunction(cursor)
-    if cursor.kind in NAMES and cursor.next_kind == "(":
+    if cursor.kind in NAMES and cursor.next_kind in ("(", "["):
         if at_goal(cursor):
             misplaced_goal(cursor, "it belongs to the whole rule, not to a branch of `if`")
         return _atom_or_call(cursor)

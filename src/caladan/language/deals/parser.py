@@ -308,7 +308,9 @@ def _column(cursor: Cursor) -> Column:
     cursor.expect(":", "`:` and a type after the name of a column")
     if cursor.kind not in WORDS:
         cursor.fail("the type of a column")
-    return Column(cursor.text(name), _type(cursor), cursor.since(name.start))
+    type = _type(cursor)
+    is_required = cursor.accept("!")
+    return Column(cursor.text(name), type, cursor.since(name.start), is_required=is_required)
 
 
 def _type(cursor: Cursor) -> Type:

@@ -43,6 +43,7 @@ from caladan.program import (
     Head,
     Literal,
     Negative,
+    Null,
     Object,
     Parameter,
     Program,
@@ -191,7 +192,7 @@ def _database(relations: tuple[Declaration, ...]) -> list[str]:
 
 
 def _column(node: Column) -> str:
-    return f"{_column_name(node.name)}: {node.type}"
+    return f"{_column_name(node.name)}: {node.type}{'!' if node.is_required else ''}"
 
 
 def _column_name(name: str) -> str:
@@ -207,7 +208,9 @@ def _call(name: str, node: Atom | Head) -> str:
     if node.columns:
         pairs = zip(node.columns, arguments, strict=True)
         arguments = [f"{_column_name(column)}: {argument}" for column, argument in pairs]
-    return f"{_relation_name(name)}({commas(arguments)})"
+    row = node.row if isinstance(node, Atom) else None
+    numbered = "" if row is None else f"[{_variable(row)}]"
+    return f"{_relation_name(name)}{numbered}({commas(arguments)})"
 
 
 def _goals(node: Rule) -> Iterator[str]:
@@ -234,6 +237,8 @@ def _value(value: Value) -> str:
             return value if _is_plain_word(value) else quote(value)
         case dt.datetime():
             return quote(value.isoformat(sep=" "))
+        case Null():
+            return "null"
         case Object():
             return _checked(repr(value), False, "object")
         case _:

@@ -38,7 +38,7 @@ GOALS: Final = frozenset({"sort", "limit"})
 RESERVED_RELATIONS: Final = KEYWORDS | GOALS | {"database"}
 """Names that a relation cannot have."""
 
-RESERVED_WORDS: Final = RESERVED_RELATIONS | {"query", "export", *names_in("deals")}
+RESERVED_WORDS: Final = RESERVED_RELATIONS | {"query", "export", "null", *names_in("deals")}
 """Words that the printer puts in quotes when they are constants."""
 
 

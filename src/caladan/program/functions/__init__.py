@@ -1,7 +1,7 @@
 """The table of functions that rules and SQL call: one row for each, and nothing else knows names.
 
     row           FunctionRow: what a row has; the language of signatures
-    conversion, mathematics, text, matching, time, several    the rows, one file for each family
+    conversion, mathematics, text, matching, time, several, missing    the rows, by family
     python        functions of users, the rows of a session's own table
 
 `find` gives the row of a name; a name that no row has raises. `call` evaluates a row for Python
@@ -17,7 +17,15 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
-from caladan.program.functions import conversion, matching, mathematics, several, text, time
+from caladan.program.functions import (
+    conversion,
+    matching,
+    mathematics,
+    missing,
+    several,
+    text,
+    time,
+)
 from caladan.program.functions.python import (
     RETURNED,
     Definition,
@@ -68,6 +76,7 @@ ROWS: Final[tuple[FunctionRow, ...]] = (
     *matching.ROWS,
     *time.ROWS,
     *several.ROWS,
+    *missing.ROWS,
 )
 """Every function, by family."""
 

@@ -6,10 +6,12 @@ Java's mean the same, but for what only one of them has. A replacement has group
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from functools import cache, partial
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from caladan.program.functions.row import FunctionRow
 from caladan.program.values import quoted
@@ -240,6 +242,52 @@ def _soundex(text: str) -> str:
     return code.ljust(4, "0")
 
 
+# ── Addresses and JSON ───────────────────────────────────────────────────────────────────────────
+
+
+def _parse_url(url: str, part: str, key: str | None = None) -> str:
+    try:
+        found = urlsplit(url)
+    except ValueError as problem:
+        raise ValueError(f"{quoted(url)} is not an address ({problem})") from None
+    user, _, _ = found.netloc.rpartition("@")
+    parts = {
+        "PROTOCOL": found.scheme, "HOST": found.hostname or "", "PATH": found.path,
+        "QUERY": found.query, "REF": found.fragment, "AUTHORITY": found.netloc, "USERINFO": user,
+        "FILE": found.path + (f"?{found.query}" if found.query else ""),
+    }  # fmt: skip
+    if part.upper() not in parts:
+        raise ValueError(f"{quoted(part)} is not a part of an address: {', '.join(parts)}")
+    if key is None:
+        return parts[part.upper()]
+    pairs = (pair.partition("=") for pair in found.query.split("&"))
+    return next((value for name, _, value in pairs if name == key), "")
+
+
+_STEPS: Final = re.compile(r"\.(\w+)|\['([^']*)'\]|\[(\d+)\]")
+
+
+def _json_get(text: str, path: str, otherwise: str | None = None) -> str:
+    try:
+        found: Any = json.loads(text)
+    except ValueError as problem:
+        raise ValueError(f"{quoted(text)} is not JSON ({problem})") from None
+    steps = list(_STEPS.finditer(path))
+    if f"${''.join(step[0] for step in steps)}" != path:
+        raise ValueError(f"{quoted(path)} is not a path such as $.name[0]")
+    for step in steps:
+        key: Any = int(step[3]) if step[3] else step[1] or step[2]
+        try:
+            found = found[key] if isinstance(found, list if step[3] else dict) else None
+        except (LookupError, TypeError):
+            found = None
+    if found is None:
+        if otherwise is None:
+            raise ValueError(f"there is nothing at {path} in {quoted(text)}")
+        return otherwise
+    return found if isinstance(found, str) else json.dumps(found, separators=(",", ":"))
+
+
 _matching = partial(FunctionRow, family="Matching")
 _BY_VALUE: Final = {"arrow": "it is called once for each distinct value"}
 _JAVA: Final = "Java's regular expressions differ, and fail in another way"
@@ -291,6 +339,24 @@ ROWS: Final = (
         example=('jaro_winkler("MARTHA", "MARHTA")', 0.961111111111111), scalar=_jaro_winkler,
         arrow=_by_blocks(_jaro_winklers), duckdb="jaro_winkler_similarity",
         lacks={"spark": "not every version has it", "duckdb": "it counts bytes"},
+    ),
+    _matching(
+        name="parse_url", signature="(string, string, string?) -> string",
+        summary="A part of an address on the web: PROTOCOL, HOST, PATH, QUERY, REF, FILE, "
+        "AUTHORITY or USERINFO; with a third text the value of that name in the query. Nothing if "
+        "it has none.",
+        example=('parse_url("https://arrakis.dune/spice?kg=7", "HOST")', "arrakis.dune"),
+        scalar=_parse_url, fails=True,
+        lacks={**_BY_VALUE, "duckdb": "it has none", "spark": "what is not there is missing"},
+    ),
+    _matching(
+        name="json_get", aliases=("get_json_object",),
+        signature="(string, string, string?) -> string",
+        summary="What stands at a path of JSON, as `$.name[0]`: text as it is, all else as JSON. "
+        "Where nothing stands, the third text; without one that is an error.",
+        example=("""json_get('{"a": [1, {"b": "spice"}]}', "$.a[1].b")""", "spice"),
+        scalar=_json_get, fails=True, duckdb="json_extract_string",
+        lacks={**_BY_VALUE, "spark": "what is not there is missing"},
     ),
     _matching(
         name="soundex", signature="(string) -> string",

@@ -247,6 +247,12 @@ def _overflowing_odd(function: Callable[[float], float]) -> Callable[[float], fl
     return evaluate
 
 
+def _log1p(number: float) -> float:
+    if number <= -1:
+        raise ValueError(f"there is no logarithm of {number} + 1")
+    return math.log1p(number)
+
+
 def _spark_floor(sf: Any, number: Any) -> Any:
     """The floor of a double as a double; Spark's own goes through whole numbers of 64 bits."""
     return sf.when(sf.abs(number) < 2.0**53, sf.floor(number).cast("double")).otherwise(number)
@@ -371,6 +377,44 @@ ROWS: Final = (
             numpy=_numpy("degrees"), moves="+"),
     _double("radians", summary="Degrees as radians.", example=("radians(180)", math.pi),
             numpy=_numpy("radians"), moves="+"),
+    _math(
+        name="expm1", signature="(double) -> double",
+        summary="e to the power of a number, minus 1: exact for numbers near 0.",
+        example=("expm1(0)", 0.0), scalar=_overflowing(math.expm1), numpy=_numpy("expm1"),
+        spark="expm1", duckdb="exp({0}) - 1", grows=True, moves="+",
+    ),
+    _math(
+        name="log1p", signature="(double) -> double",
+        summary="The natural logarithm of a number plus 1; an error of -1 and below.",
+        example=("log1p(0)", 0.0), scalar=_log1p,
+        numpy=lambda np, x: None if np.any(x <= -1) else np.log1p(x),
+        spark="log1p", duckdb="ln({0} + 1)", grows=True, fails=True,
+        moves="+",
+    ),
+    _math(
+        name="cot", signature="(double) -> double", summary="The cotangent of an angle in radians.",
+        example=("cot(radians(45))", 1.0000000000000002),
+        scalar=lambda angle: math.nan if not math.isfinite(angle) else math.inf if angle == 0
+        else 1 / math.tan(angle), spark="cot", duckdb="cot", grows=True, lacks=_NO_ARROW,
+    ),
+    _double("asinh", summary="The inverse of the hyperbolic sine.", example=("asinh(0)", 0.0),
+            numpy=_numpy("arcsinh"), moves="+"),
+    _double("acosh", summary="The inverse of the hyperbolic cosine; NaN of what is none.",
+            example=("acosh(1)", 0.0), numpy=_numpy("arccosh"), moves="+"),
+    _math(
+        name="atanh", signature="(double) -> double", grows=True, moves="+",
+        summary="The inverse of the hyperbolic tangent; NaN of what is none.",
+        example=("atanh(0)", 0.0), scalar=lambda number: math.copysign(math.inf, number)
+        if abs(number) == 1 else _partial(math.atanh)(number), numpy=_numpy("arctanh"),
+        spark="atanh", duckdb="atanh", lacks={"duckdb": "of what is none it is an error"},
+    ),
+    _math(
+        name="rint", signature="(double) -> double", moves="+",
+        summary="The nearest whole number as a double; a half goes to the even one.",
+        example=("rint(2.5)", 2.0), scalar=lambda number: float(round(number))
+        if math.isfinite(number) else number, numpy=_numpy("rint"), spark="rint",
+        duckdb="round_even({0}, 0)",
+    ),
     _math(
         name="pi", signature="() -> double", summary="The number pi.", example=("pi()", math.pi),
         scalar=lambda: math.pi, spark="pi", duckdb="pi()", lacks=_NO_ARROW,

@@ -270,6 +270,21 @@ ROWS: Final = (
         spark="octet_length", duckdb="octet_length(encode({0}))",
     ),
     _text(
+        name="bit_length", signature="(string) -> long | (binary) -> long",
+        summary="How many bits a text has in UTF-8.", example=('bit_length("é")', 16),
+        scalar=lambda v: 8 * len(_bytes(v)), spark="bit_length", duckdb="bit_length",
+        arrow=lambda pc, t: pc.multiply(pc.cast(pc.binary_length(t), "int64"), 8),
+    ),
+    _text(
+        name="find_in_set", signature="(string, string) -> long",
+        summary="The place of a text in a list with commas, from 1; 0 if it is not there, or has "
+        "a comma itself.",
+        example=('find_in_set("b", "a,b,c")', 2), scalar=lambda text, texts: 0 if "," in text
+        else ([*texts.split(","), text].index(text) + 1) * (text in texts.split(",")),
+        spark="find_in_set", duckdb="list_position(string_split({1}, ','), {0})",
+        lacks={**_NO_ARROW, "duckdb": "it has none where there is no such text"},
+    ),
+    _text(
         name="trim", aliases=("btrim",), signature="(string, string?) -> string",
         summary="A text without blanks at its ends, or without the characters given.",
         example=('trim("  spice ")', "spice"),

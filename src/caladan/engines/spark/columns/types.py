@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 )
 
 from caladan.engines.spark.columns.physical import evaluated, names, shown
-from caladan.program import Column, Object, Type, Value
+from caladan.program import Column, Null, Object, Type, Value
 from caladan.program.values import written
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def stored(columns: Sequence[Column]) -> StructType:
 
 def literal(value: Value, type: Type) -> SparkColumn:
     """A value as a column of the type it is evaluated in."""
-    assert not isinstance(value, Object), "the store lets no objects come here"
+    assert not isinstance(value, Object | Null), "the store lets no objects come here"
     if isinstance(value, dt.datetime):
         # A datetime handed to Spark would be read in the time zone of this machine.
         return sf.lit(value.isoformat(sep=" ")).cast(TimestampNTZType())
@@ -105,9 +105,15 @@ def literal(value: Value, type: Type) -> SparkColumn:
 
 
 def outside(
-    columns: Sequence[Column], widths: Widths = (), looks: Sequence[Look] = ()
+    columns: Sequence[Column],
+    widths: Widths = (),
+    looks: Sequence[Look] = (),
+    lacks: Collection[int] = (),
 ) -> tuple[StructField, ...]:
-    """The fields of a relation as users see it: of the widths and looks that its data had."""
+    """The fields of a relation as users see it: of the widths and looks that its data had.
+
+    Columns that `lacks` has may have nulls.
+    """
     fields: list[StructField] = []
     for i, (name, column) in enumerate(zip(names(columns), columns, strict=False)):
         type = OUTSIDE[column.type]
@@ -115,7 +121,8 @@ def outside(
             type = DecimalType(*widths[i])
         if column.type is Type.DATETIME and looks and looks[i].is_instant:
             type = TimestampType()
-        fields.append(StructField(name, type, nullable=bool(looks) and looks[i].is_nullable))
+        is_nullable = i in lacks or (bool(looks) and looks[i].is_nullable)
+        fields.append(StructField(name, type, nullable=is_nullable))
     return tuple(fields)
 
 
@@ -131,6 +138,19 @@ def shaped(frame: DataFrame, fields: Sequence[StructField]) -> DataFrame:
             for f in fields
         )
     )  # fmt: skip
+
+
+def stand_in(type: DataType) -> SparkColumn:
+    """A value of a type, to stand for one that is missing: as `analysis.missing` has it."""
+    if isinstance(type, StringType | BinaryType):
+        return sf.lit("").cast(type)
+    if isinstance(type, DecimalType):
+        return sf.lit(Decimal(0).scaleb(-type.scale)).cast(type)
+    if isinstance(type, DateType | TimestampType | TimestampNTZType):
+        return sf.lit(dt.date(1970, 1, 1)).cast(type)
+    if isinstance(type, DayTimeIntervalType):
+        return sf.lit(dt.timedelta(0)).cast(type)
+    return sf.lit(False) if isinstance(type, BooleanType) else sf.lit(0).cast(type)
 
 
 def narrowed(frame: DataFrame, widths: Widths) -> DataFrame:

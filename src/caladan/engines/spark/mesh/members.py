@@ -108,6 +108,15 @@ class Member:
         """What is derived, and not sent yet."""
         return sum(outbox.pending_bytes for _, outbox in self._outboxes)
 
+    @property
+    def pending_rows(self) -> int:
+        """None that a task could count: who owns a fact finds out whether it is new."""
+        return 0
+
+    def count_pending(self) -> int:
+        """None, see `pending_rows`; facts are counted between rounds, for all tasks."""
+        return 0
+
     def reading(self, copy: Copy) -> StoredRelation:
         """A copy, for rules to read."""
         return self.relation if copy == self._owner else self._others[copy][0].relation

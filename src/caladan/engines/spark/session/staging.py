@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
+from caladan.engines.spark.choice import is_local
 from caladan.engines.spark.session.connect import is_connect
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Staging:
         given = session.conf.get(SETTING, None)
         # Tasks of a server that is elsewhere do not see our disks, and none of ours run there.
         master = "" if is_connect(session) else session.sparkContext.master or ""
-        self.is_on_every_disk = given is None and master.startswith("local")
+        self.is_on_every_disk = given is None and is_local(master)
         self._base = given
         self._readers = None if is_connect(session) else Readers.of(session.sparkContext)
         self._folder: str | None = None
@@ -255,6 +256,22 @@ def rows_of(uri: str) -> int:
     system, path = opened(uri)
     with system.open_input_file(path) as file:
         return ParquetFile(file).metadata.num_rows
+
+
+def nulls_of(uri: str) -> set[int]:
+    """The columns of a Parquet file that have nulls, or may have: its writer did not count."""
+    from pyarrow.parquet import ParquetFile
+
+    system, path = opened(uri)
+    found: set[int] = set()
+    with system.open_input_file(path) as file:
+        metadata = ParquetFile(file).metadata
+        for group in range(metadata.num_row_groups):
+            for i in range(metadata.num_columns):
+                statistics = metadata.row_group(group).column(i).statistics
+                if statistics is None or not statistics.has_null_count or statistics.null_count:
+                    found.add(i)
+    return found
 
 
 def remove(uris: Iterable[str]) -> None:

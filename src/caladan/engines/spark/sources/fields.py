@@ -35,6 +35,10 @@ class Field:
     value: SparkColumn
     ok: SparkColumn
 
+    def unless(self, missing: SparkColumn, column: Column) -> Field:
+        """The same, right also where the value is missing, unless its column is required."""
+        return self if column.is_required else Field(self.value, self.ok | missing)
+
 
 def from_text(text: SparkColumn, type: Type) -> Field:
     """A field of a text file."""

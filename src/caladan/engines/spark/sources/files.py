@@ -83,7 +83,7 @@ def load(reading: Reading) -> Found:
         return reading.looked_at(replace(source, paths=chosen))
 
     readable = {file: _start(path) for file, path in paths.items() if _is_for_spark(path)}
-    if source.format == "json" and not can_parse(columns):
+    if source.format == "json" and not can_parse(reading.own):
         readable = {}
     base = source.paths[0] if len(source.paths) == 1 and Path(source.paths[0]).is_dir() else None
     odd = [file for file in paths if file not in readable]
@@ -142,7 +142,7 @@ class _Reader:
     def _parts(self, starts: Mapping[str, bytes], base: str | None) -> list[CheckedRows]:
         paths = list(starts)
         if self.of.source.format == "json":
-            return [json_objects(self._lines(paths), self.of.columns)]
+            return [json_objects(self._lines(paths), self.of.own)]
         if self.of.source.format != "csv":
             return [self._columnar(paths, base)]
         parts: list[CheckedRows] = []
@@ -151,14 +151,14 @@ class _Reader:
             if layout.header is not None:
                 met = sf.count_if(sf.col("value") == sf.lit(layout.header))
                 lines = lines.observe(f"headers {len(parts)}", met.alias("met"))
-            parts.append(delimited(lines, self.of.source, self.of.columns, layout))
+            parts.append(delimited(lines, self.of.source, self.of.own, layout))
         return parts
 
     def _layouts(self, starts: Mapping[str, bytes]) -> dict[text.TextColumns, list[str]]:
         """Files by how they are laid out."""
         of, found = self.of, dict[text.TextColumns, list[str]]()
         for path, start in starts.items():
-            layout = text.layout(of.relation, path, start, of.source, of.columns, is_whole=False)
+            layout = text.layout(of.relation, path, start, of.source, of.own, is_whole=False)
             found.setdefault(layout, []).append(path)
         return found
 
@@ -189,12 +189,14 @@ class _Reader:
         if base is not None:
             reader = reader.option("basePath", base)
         frame = reader.load([_escaped(path) for path in paths])
-        relation, columns = self.of.relation, self.of.columns
+        relation, columns = self.of.relation, self.of.own
         places = match_columns(relation, paths[0], frame.columns, columns)
         where = sf.col("_metadata.file_path").alias("file")
         named = frame.select("*", where).toDF(*(f"f{i}" for i in range(len(frame.columns))), "file")
         fields = [
-            from_column(relation, paths[0], f"f{place}", frame.dtypes[place][1], column)
+            from_column(relation, paths[0], f"f{place}", frame.dtypes[place][1], column).unless(
+                sf.col(f"f{place}").isNull(), column
+            )
             for place, column in zip(places, columns, strict=True)
         ]
         return CheckedRows.of(named, fields)
@@ -277,7 +279,7 @@ class RemoteFiles:
     def closer_look(self, files: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
         """The rows of files, read in this process, and what is wrong with the others."""
         of, bad = self.of, list[BadRow]()
-        tables: list[pa.Table] = [arrow_schema(of.columns).empty_table()]
+        tables: list[pa.Table] = [arrow_schema(of.own).empty_table()]
         for file in files:
             if of.source.format not in ("csv", "json"):
                 raise cannot_read(
@@ -286,9 +288,9 @@ class RemoteFiles:
                 )  # fmt: skip
             raw = self._content(file)
             if of.source.format == "csv":
-                found = text.read(of.relation, file, raw, of.source, of.columns, bad)
+                found = text.read(of.relation, file, raw, of.source, of.own, bad)
             else:
-                found = json_rows.read(of.relation, file, raw, of.columns, bad)
+                found = json_rows.read(of.relation, file, raw, of.own, bad)
             tables.append(found)
         return pa.concat_tables(tables), of.judged(bad)
 

@@ -37,10 +37,12 @@ def delimited(
         lines = lines.where(value != sf.lit(layout.header))
     fields, closed = _fields(value, source)
     rows = lines.select(fields.alias("fields"), closed.alias("closed"), value, "file")
-    made = [
-        from_text(sf.get("fields", sf.lit(place)), column.type)
-        for place, column in zip(layout.places, columns, strict=True)
-    ]
+    made: list[Field] = []
+    for place, column in zip(layout.places, columns, strict=True):
+        found = sf.get("fields", sf.lit(place))
+        if source.quote is None and column.type is not Type.STRING:
+            found = sf.when(found != "", found)
+        made.append(from_text(found, column.type).unless(found.isNull(), column))
     ok = (sf.size("fields") == layout.width) & sf.col("closed") & sf.is_valid_utf8(value)
     return CheckedRows.of(rows, made, ok)
 
@@ -51,6 +53,7 @@ def _fields(line: SparkColumn, source: Source) -> tuple[SparkColumn, SparkColumn
     plain = sf.split(line, mark, -1)
     if source.quote is None:
         return plain, sf.lit(True)
+    plain = sf.transform(plain, lambda field: sf.when(field != "", field))  # else it is missing
     quoted = r'"[^"]*+(?:""[^"]*+)*+"'
     rest = rf"(?:(?!{mark})[\s\S])*+"
     # Each piece is a delimiter and a field; the line gets a delimiter in front for that.
@@ -65,7 +68,7 @@ def _fields(line: SparkColumn, source: Source) -> tuple[SparkColumn, SparkColumn
         body = sf.substr(inner, sf.lit(2), sf.length(inner) - 2)
         after = sf.substr(field, sf.length(inner) + 1)
         opened = sf.concat(sf.replace(body, sf.lit('""'), sf.lit('"')), after)
-        return sf.when(field.startswith('"'), opened).otherwise(field)
+        return sf.when(field.startswith('"'), opened).when(field != "", field)
 
     has_quotes = line.contains('"')
     fields = sf.when(has_quotes, sf.transform(pieces, unquoted)).otherwise(plain)
@@ -82,7 +85,12 @@ def json_objects(lines: DataFrame, columns: Sequence[Column]) -> CheckedRows:
     text = sf.col("value")
     lines = lines.where(sf.trim(text) != "")
     rows = lines.select(sf.try_parse_json(text).alias("row"), text, "file")
-    made = [_field(sf.col("row"), f"$.{column.name}", column.type) for column in columns]
+    made: list[Field] = []
+    for column in columns:
+        # Of a name that is not there only a closer look tells whether it is spelled otherwise.
+        value = sf.try_variant_get(sf.col("row"), f"$.{column.name}", "variant")
+        field = _field(sf.col("row"), f"$.{column.name}", column.type)
+        made.append(field.unless(sf.is_variant_null(value), column))
     return CheckedRows.of(rows, made, sf.is_valid_utf8(text))
 
 

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, functions as sf
 from caladan.data import memory
 from caladan.data.convert import check_kind
 from caladan.data.infer import from_spark
+from caladan.data.missing import values
 from caladan.data.problems import BadRow
 from caladan.data.schema import match_columns
 from caladan.engines.spark.choice import ENOUGH_FOR_ONE
@@ -65,7 +66,8 @@ def load(reading: Reading) -> Found:
 
 
 def _from_frame(reading: Reading) -> Found:
-    relation, columns, workspace = reading.relation, reading.columns, reading.workspace
+    relation, workspace, both = reading.relation, reading.workspace, reading.columns
+    columns = values(both)
     given = cast("DataFrame", reading.source.data)
     if is_connect(given) != is_connect(workspace.session):
         kinds = ("a Spark driver", "Spark Connect")
@@ -85,16 +87,18 @@ def _from_frame(reading: Reading) -> Found:
     if arrow is not None:
         found, bad = _read(relation, arrow.select([*places]) if is_whole else arrow, columns)
         rejected = reading.judged(bad)
-        return from_process(found, columns, workspace), rejected
+        return from_process(found, both, workspace), rejected
     chosen = _chosen(chosen, places) if is_whole else chosen
     frame = moved(chosen, workspace.session)
     fields = [
-        from_column(relation, None, f"g{i}", spelled, column)
+        from_column(relation, None, f"g{i}", spelled, column).unless(
+            sf.col(f"g{i}").isNull(), column
+        )
         for i, (spelled, column) in enumerate(zip(types, columns, strict=True))
     ]
     rows = CheckedRows.of(frame.select("*", sf.lit(None).cast("string").alias("file")), fields)
     try:
-        return table(rows.strict(), columns, workspace), None
+        return table(rows.strict(), both, workspace), None
     except (PySparkException, Py4JError) as problem:
         if not is_bad_row(problem):
             raise _unreadable(reading, problem) from None
@@ -104,7 +108,7 @@ def _from_frame(reading: Reading) -> Found:
     taken, bad = _read(relation, shown.toArrow(), columns)
     rejected = reading.judged(bad, total - taken.num_rows)
     facts = rows.good().union(from_arrow(taken, columns, workspace))
-    return table(facts, columns, workspace), rejected
+    return table(facts, both, workspace), rejected
 
 
 def _chosen(given: DataFrame, places: Sequence[int]) -> DataFrame:

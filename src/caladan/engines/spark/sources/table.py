@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
@@ -26,6 +26,7 @@ from pyspark.sql.types import StructField, StructType
 from caladan.analysis.core import CoreGoal
 from caladan.columns.ranks import arrow_of, numpy_of
 from caladan.data.frames import check_running, stopped
+from caladan.data.missing import lacking, merged, values
 from caladan.data.schema import arrow_schema, compute, first_rows
 from caladan.engines.spark.choice import SMALL
 from caladan.engines.spark.columns.physical import arrow_table, stored_schema
@@ -96,7 +97,8 @@ class SparkTable:
     when somebody wants them. Of facts that are `at_most` so many, which of them are the same shows
     when somebody wants a frame; `loose` has them as they are. `nbytes` is what the facts take in
     Arrow, if it is known; `buckets` is (n, c) if partition i, or file i, has those whose column c
-    Spark's hash sends to i of n; `is_told` if a frame says all that by itself. All of it goes when
+    Spark's hash sends to i of n; `is_told` if a frame says all that by itself. Columns in `lacks`
+    have nulls: it `merges` what says so in the table that it is of, for users. All of it goes when
     the table is closed or collected, or once nobody can read what was lent of it.
     """
 
@@ -119,8 +121,13 @@ class SparkTable:
         later: Callable[[], SparkTable] | None = None,
         at_most: int | None = None,
         loose: DataFrame | None = None,
+        lacks: Collection[int] = (),
+        merges: bool = False,
     ) -> None:
         self._columns = columns
+        self._lacks = frozenset(lacks)
+        self._merges = merges
+        self.rows_given = at_most
         self._context: Any = cast("Any", SparkContext)._active_spark_context  # None with Connect
         self._frame = frame
         self._count = count
@@ -184,7 +191,7 @@ class SparkTable:
             frame = self._of._made(shape)
             for condition in () if self._goal is None else _conditions(self._of, self._goal):
                 frame = frame.where(condition)
-            return frame
+            return self._of._merged_frame(frame) if self._merges else frame
         assert self._frame is not None
         if self._at_most is not None:
             made = self.frame  # each fact once
@@ -261,7 +268,7 @@ class SparkTable:
         if not self._columns:
             # Arrow tables know their length by their columns; this one needs another way.
             return pa.table({"": pa.nulls(table.num_rows)}).select([])
-        wanted = arrow_schema(self._columns)
+        wanted = self._schema()
         return table.rename_columns([c.name for c in self._columns]).cast(wanted)
 
     def spark(self, session: SparkSession) -> DataFrame:
@@ -278,7 +285,8 @@ class SparkTable:
         if data is not None and is_connect(session) and data.num_rows > SMALL:
             data = None  # rows in its plan would take the server longer than a stream of them
         if data is not None and _is_plain(data, self._columns):
-            given = zip(self._columns, outside(self._columns, looks=looks), strict=True)
+            fields_ = outside(self._columns, looks=looks, lacks=self._lacks)
+            given = zip(self._columns, fields_, strict=True)
             fields = [StructField(c.name, field.dataType, field.nullable) for c, field in given]
             return _in_one(created(session, data, StructType(fields)))
         with self._asking():
@@ -293,6 +301,30 @@ class SparkTable:
             return SparkTable(goal.columns, self._made, held=LocalRows(renamed), of=self, goal=goal)
         count = None if _conditions(self, goal) else self._count
         return SparkTable(goal.columns, count=count, of=self, goal=goal)
+
+    def merged(self) -> SparkTable:
+        """The facts as users see them: with nulls, and without columns that tell of them."""
+        data = self.data
+        rows = None if data is None else LocalRows(merged(data, self._columns))
+        own = values(self._columns)
+        lacking_names = lacking(self._columns)
+        lacks = [i for i, column in enumerate(own) if column.name in lacking_names]
+        return SparkTable(own, count=self._count, held=rows, of=self, lacks=lacks, merges=True)
+
+    def _merged_frame(self, frame: DataFrame) -> DataFrame:
+        """A frame of this table's columns as one with nulls."""
+        found: list[Any] = []
+        flag: Any = None
+        for i, column in enumerate(self._columns):
+            if column.role == "present":
+                flag = sf.col(f"c{i}")
+                continue
+            if column.role == "value":
+                value = sf.col(f"c{i}")
+                value = value if flag is None else sf.when(flag, value)
+                found.append(value.alias(f"c{len(found)}"))
+            flag = None
+        return frame.select(*found)
 
     @contextmanager
     def _asking(self) -> Generator[None]:
@@ -346,7 +378,11 @@ class SparkTable:
         """Columns of the declared types; names stay positions, for users' may be equal."""
         if not self._columns:
             return self.frame
-        return shaped(self._made("stored"), outside(self._columns, widths, looks))
+        return shaped(self._made("stored"), outside(self._columns, widths, looks, self._lacks))
+
+    def _schema(self) -> pa.Schema:
+        fields = arrow_schema(self._columns)
+        return pa.schema([f.with_nullable(i in self._lacks) for i, f in enumerate(fields)])
 
 
 def held(

@@ -12,19 +12,21 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructField, StructType
 
 from caladan.data import load as in_process
+from caladan.data.missing import completed as complete_rows, paired, values
 from caladan.data.problems import BadRow, rejected_table, report
 from caladan.data.schema import empty_table
 from caladan.data.source import Source
 from caladan.engines.spark.choice import partitions
 from caladan.engines.spark.columns.expressions import raised
 from caladan.engines.spark.columns.physical import arrow_table, names
-from caladan.engines.spark.columns.types import schema
+from caladan.engines.spark.columns.types import schema, stand_in
 from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.failures import BAD_ROW
-from caladan.engines.spark.session.staging import gathered, remove, rows_of
-from caladan.engines.spark.session.workspace import Workspace
+from caladan.engines.spark.session.staging import gathered, nulls_of, remove, rows_of
+from caladan.engines.spark.session.workspace import FrameRun, Workspace, release
 from caladan.engines.spark.sources.fields import Field
 from caladan.engines.spark.sources.table import Shape, SparkTable, distinct, held
 from caladan.program import Column
@@ -52,6 +54,11 @@ class Reading:
     columns: tuple[Column, ...]
     workspace: Workspace
     permissive: bool
+
+    @property
+    def own(self) -> tuple[Column, ...]:
+        """The columns that the source has."""
+        return values(self.columns)
 
     def in_process(self) -> Found:
         """What `caladan.data` reads of it here."""
@@ -122,8 +129,12 @@ def table(
 
     `verify` is shown the frame once it has been computed; nobody sees one that is left in files.
     """
+    if len(values(columns)) < len(columns):
+        facts = completed(facts, columns)
     if verify is None and columns and is_connect(workspace.session):
         run = workspace.materialise(facts)
+        if lacks := _lacking(run.frame, columns):
+            return _again(run, columns, lacks, workspace)
         once = _once(run.frame, run.count, columns, workspace)
         return SparkTable(columns, once, [run], at_most=run.count, loose=run.frame)
     if verify is None and columns and workspace.staging.folder is not None:
@@ -135,7 +146,43 @@ def table(
     run = workspace.materialise(frame)
     if verify is not None:
         verify(frame)
+    if lacks := _lacking(run.frame, columns):
+        return _again(run, columns, lacks, workspace)
     return SparkTable(columns, run.frame, [run], run.count)
+
+
+def _lacking(frame: DataFrame, columns: Sequence[Column]) -> list[int]:
+    """The columns in which values are missing."""
+    if not columns:
+        return []
+    found = frame.agg(*(sf.max(sf.col(name).isNull()) for name in names(columns))).head()
+    return [i for i, is_lacking in enumerate(found or ()) if is_lacking]
+
+
+def _again(
+    run: FrameRun, columns: tuple[Column, ...], lacks: Sequence[int], workspace: Workspace
+) -> SparkTable:
+    """A table of facts that turned out to lack values, without nulls."""
+    both = paired(columns, lacks)
+    whole = workspace.materialise(completed(run.frame, both))
+    release(run)
+    return SparkTable(both, whole.frame, [whole], whole.count)
+
+
+def completed(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """A frame of values with the columns that say which of them are there."""
+    found: list[SparkColumn] = []
+    place = 0
+    for column, type in zip(columns, schema(columns), strict=True):
+        value = sf.col(f"c{place}")
+        if column.role != "value":
+            is_row = column.role == "row"
+            found.append(sf.monotonically_increasing_id() if is_row else value.isNotNull())
+            continue
+        place += 1
+        is_paired = bool(found) and columns[len(found) - 1].role == "present"
+        found.append(sf.coalesce(value, stand_in(type.dataType)) if is_paired else value)
+    return frame.select(*(each.alias(f"c{i}") for i, each in enumerate(found)))
 
 
 def _left(facts: DataFrame, columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
@@ -149,6 +196,12 @@ def _left(facts: DataFrame, columns: tuple[Column, ...], workspace: Workspace) -
     facts.write.parquet(uri)
     files = [*gathered(uri)]
     rows = sum(map(rows_of, files))
+    if lacks := sorted({i for file in files for i in nulls_of(file)}):
+        both = paired(columns, lacks)
+        there = session.read.schema(_nullable(schema(columns))).parquet(*files)
+        whole = _left(completed(there, both), both, workspace)
+        remove(files)
+        return whole
 
     def make(_: Shape) -> DataFrame:
         frame = session.read.schema(schema(columns)).parquet(*files)
@@ -174,9 +227,11 @@ def from_process(found: pa.Table, columns: tuple[Column, ...], workspace: Worksp
     To make a frame of them takes Spark far longer than to read them took. Of many it shows later
     which are the same: tasks sort them in any case.
     """
-    if found.num_rows > MANY:
-        return held(columns, found, workspace, is_loose=True)
-    return held(columns, distinct(found), workspace)
+    found, columns = complete_rows(found, columns)
+    is_loose = found.num_rows > MANY
+    made = held(columns, found if is_loose else distinct(found), workspace, is_loose=is_loose)
+    made.rows_given = found.num_rows
+    return made
 
 
 def empty(columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
@@ -185,5 +240,10 @@ def empty(columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
 
 
 def from_arrow(found: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> DataFrame:
-    """An Arrow table of the declared types as facts."""
-    return workspace.local(arrow_table(found, columns), schema(columns))
+    """An Arrow table of the declared types as facts, perhaps with nulls."""
+    own = values(columns)
+    return workspace.local(arrow_table(found, own), _nullable(schema(own)))
+
+
+def _nullable(fields: StructType) -> StructType:
+    return StructType([StructField(each.name, each.dataType) for each in fields])
