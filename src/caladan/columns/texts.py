@@ -35,6 +35,7 @@ class TextDomain:
         self._all: pa.Array | None = texts if isinstance(texts, pa.Array) else None
         self._texts: list[Any] = [] if isinstance(texts, pa.Array) else list(texts)
         self._known = {text: word for word, text in enumerate(self._texts)}
+        self._has_small = False
         self._found: dict[Any, int | None] = {}  # in the array: rules ask for the same constants
 
     @property
@@ -72,9 +73,12 @@ class TextDomain:
         """As `take`, for a whole column as Arrow has it."""
         texts = texts.cast(CODED[self.kind])
         known = 0 if self._all is None else len(self._all)
-        is_small = len(texts) < thresholds.now.grouping or 2 * len(texts) < known
-        if is_small or (self._all is None and self._texts):
+        is_small = len(texts) < thresholds.now.grouping or 16 * len(texts) < known
+        # One small batch, as sums at the end are, does not make a large array a list.
+        is_list = self._has_small or known < thresholds.now.grouping
+        if (is_small and is_list) or (self._all is None and self._texts):
             return self.take(texts.to_pylist())
+        self._has_small = is_small
         coded: Any = texts.dictionary_encode()
         every, distinct = self._all, coded.dictionary
         if distinct.nbytes + (0 if every is None else every.nbytes) > _MOST:

@@ -496,6 +496,11 @@ class Course:
         from caladan.session.live import Live
 
         _warn(compiled.warnings)
+        if any(c.role == "row" for i in compiled.delta.relations.values() for c in i.columns):
+            raise error(
+                "C051", "a program that numbers rows cannot be watched",
+                help="run it again when data has changed, or give every row a column of its own",
+            )  # fmt: skip
         stats = Stats()
         events = Several(stats, *self._listeners)
         with _failures_told(events):
@@ -506,7 +511,20 @@ class Course:
                 living = engine.watch(compiled.delta, tables, options, events)
         stats.seconds = time.perf_counter() - started
         check, session = partial(check_support, compiled), self._engine.session
-        return Live(compiled, living, self._store.objects, stats, check, self._forget, session)
+        live = Live(compiled, living, self._store.objects, stats, check, self._forget, session)
+        live.options = options
+        return live
+
+    def _watch_again(self, live: Live, name: str, columns: frozenset[str]) -> None:
+        """Evaluate a watched program anew, over data that lacks values in more columns."""
+        engine = self._engine
+        assert isinstance(engine, Watchable)
+        with self._course(live.options):
+            compiled = with_missing(live.compiled, {name: columns})
+            compiled, tables, _ = _loaded(compiled, self._store, live.options, Listener())
+            with nested(), stoppable("evaluating the program"):
+                living = engine.watch(compiled.delta, tables, live.options, Listener())
+        live.restart(compiled, living, partial(check_support, compiled))
 
     def _forget(self, live: Live) -> None:
         """Have nothing more to do with live relations that somebody closed."""

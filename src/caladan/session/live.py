@@ -13,28 +13,32 @@ Reading, changing and closing may be done from any thread.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Words
 from caladan.columns.relation import Batch
-from caladan.data.schema import ArrowTable, LocalTable
+from caladan.data.missing import values
+from caladan.data.schema import ArrowTable, LocalTable, arrow_schema
 from caladan.engines.embedded.tables import DerivedTable
 from caladan.engines.interface import Table
+from caladan.engines.missing import shown
 from caladan.fixpoint.living import Living
 from caladan.pipeline import Compiled
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
 from caladan.program.objects import Objects
+from caladan.program.options import Options
 from caladan.session.result import Relation, UnknownRelation
 from caladan.session.stats import Stats
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 CHANGE: Final = "_change_type"
@@ -122,7 +126,8 @@ class Live(Mapping[str, Relation]):
         forget: Callable[[Live], None],
         session: SparkSession | None = None,
     ) -> None:
-        self._compiled = compiled
+        self.compiled = compiled
+        self.options = Options()
         self.session = session
         """The SparkSession that frames of its relations belong to."""
         self._living: Living | None = living
@@ -132,6 +137,8 @@ class Live(Mapping[str, Relation]):
         self._lock = RLock()
         self._stats = LiveStats(stats)
         self._pending: dict[str, list[tuple[Batch, Batch]]] = {}
+        self._earlier: dict[str, Counter[tuple[Any, ...]]] = {}
+        """What came (1) and went (-1) before the program was evaluated anew, as rows."""
         self._callbacks: dict[object, Callable[[Mapping[str, RelationChange]], object]] = {}
         checked = compiled.checked.relations
         goals = [goal.name for goal in compiled.delta.goals]
@@ -170,7 +177,13 @@ class Live(Mapping[str, Relation]):
             if name not in self._names:
                 self[name]  # says so
             added, removed = _net(self._pending.pop(name, []), len(living.domains[name]))
-            return self._change(living, name, added, removed)
+            change = self._change(living, name, added, removed)
+            earlier = self._earlier.pop(name, None)
+            if earlier is None:
+                return change
+            earlier.update(change.added.rows())
+            earlier.subtract(change.removed.rows())
+            return self._rows_changed(name, earlier)
 
     def on_change(
         self, callback: Callable[[Mapping[str, RelationChange]], object]
@@ -243,7 +256,7 @@ class Live(Mapping[str, Relation]):
 
     def columns(self, name: str) -> Any:
         """The columns of a relation that takes data here, None if it is not read."""
-        info = self._compiled.delta.relations.get(name)
+        info = self.compiled.delta.relations.get(name)
         return None if info is None or info.origin != name else info.columns
 
     def follow(self, name: str, inserted: pa.Table | None, deleted: pa.Table | None) -> None:
@@ -262,6 +275,50 @@ class Live(Mapping[str, Relation]):
             blocks = [(block, len(block[0]) if block else 1) for block in kept.blocks()]
             less = _joined(blocks, kept.arity) if kept.count() else ((), 0)
             self._changed(living, {name: living.encode(name, table)}, {name: less})
+
+    def restart(
+        self,
+        compiled: Compiled,
+        living: Living,
+        check: Callable[[Mapping[str, DerivedTable]], None],
+    ) -> None:
+        """Go on with relations that were evaluated anew; what changed by that is a change."""
+        with self._lock:
+            before = {name: self[name].rows() for name in self._names}
+            changed = {*self._pending, *self._earlier}
+            waiting = {name: self.changes(name) for name in self._names if name in changed}
+            self._pending.clear()
+            self.compiled, self._living, self._check = compiled, living, check
+            self._stats.changes += 1
+            told: dict[str, RelationChange] = {}
+            for name in self._names:
+                net = Counter(self[name].rows())
+                net.subtract(before[name])
+                if any(net.values()):
+                    told[name] = self._rows_changed(name, net)
+                if name in waiting:
+                    net.update(waiting[name].added.rows())
+                    net.subtract(waiting[name].removed.rows())
+                self._earlier[name] = net
+            for callback in list(self._callbacks.values()) if told else ():
+                callback(told)
+
+    def _rows_changed(self, name: str, net: Counter[tuple[Any, ...]]) -> RelationChange:
+        columns = values(self.compiled.delta.relations[name].columns)
+
+        def table(sign: int) -> Relation:
+            rows = [row for row, count in net.items() if count == sign]
+            by_column = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+            arrays = [
+                pa.array(data, field.type)
+                for data, field in zip(by_column, arrow_schema(columns), strict=True)
+            ]
+            names = [column.name for column in columns]
+            return self._relation(
+                name, ArrowTable(columns, pa.Table.from_arrays(arrays, names=names))
+            )
+
+        return RelationChange(table(1), table(-1))
 
     def _changed(
         self, living: Living, more: Mapping[str, Batch], less: Mapping[str, Batch]
@@ -289,7 +346,7 @@ class Live(Mapping[str, Relation]):
             callback(told)
 
     def _watched(self) -> Iterator[str]:
-        return (each.lost for each in self._compiled.supported.rules)
+        return (each.lost for each in self.compiled.supported.rules)
 
     def _open(self) -> Living:
         if self._living is None:
@@ -297,18 +354,18 @@ class Live(Mapping[str, Relation]):
         return self._living
 
     def _table(self, living: Living, name: str) -> DerivedTable:
-        info = self._compiled.delta.relations[name]
+        info = self.compiled.delta.relations[name]
         domains = living.domains[name]
         return DerivedTable(info.columns, living.relations[name], domains, info.order)
 
     def _change(self, living: Living, name: str, added: Batch, removed: Batch) -> RelationChange:
-        columns = self._compiled.delta.relations[name].columns
+        columns = self.compiled.delta.relations[name].columns
         tables = (living.decode(name, batch) for batch in (added, removed))
         return RelationChange(*(self._relation(name, ArrowTable(columns, each)) for each in tables))
 
     def _relation(self, name: str, table: Table) -> Relation:
-        order = self._compiled.delta.relations[name].order
-        return Relation(name, table, order, self.session, objects=self._objects)
+        order = self.compiled.checked.relations[name].order
+        return Relation(name, shown(table), order, self.session, objects=self._objects)
 
 
 class LiveTable(LocalTable):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast
 
 from caladan.analysis.resolve import parameter_names
 from caladan.engines import interface
@@ -52,6 +52,10 @@ if TYPE_CHECKING:
     from caladan.language.rasql import Script
     from caladan.session.live import Live, RelationChange
     from caladan.session.views import Views
+
+
+LiveFacts: TypeAlias = "pa.Table | frozenset[str]"
+"""Facts of a change, or the columns that lack values of which a watched program did not know."""
 
 
 def connect(
@@ -120,7 +124,10 @@ class Session(Course):
         given, facts = self._given(name, data, how)
         self._put(name, given)
         for live, table in facts:
-            live.replace(name, table)
+            if isinstance(table, frozenset):
+                self._watch_again(live, name, table)
+            else:
+                live.replace(name, table)
 
     replace = add
 
@@ -540,7 +547,7 @@ class Session(Course):
 
     def _given(
         self, name: str, data: object, how: FileOptions
-    ) -> tuple[Source, list[tuple[Live, pa.Table]]]:
+    ) -> tuple[Source, list[tuple[Live, LiveFacts]]]:
         """What was given for a relation, and as each that watches it takes the facts."""
         from caladan.data.source import source
 
@@ -555,7 +562,7 @@ class Session(Course):
         return given, self._for_watchers(name, given)
 
     def _alter(
-        self, name: str, given: Source, facts: list[tuple[Live, pa.Table]], *, is_insert: bool
+        self, name: str, given: Source, facts: list[tuple[Live, LiveFacts]], *, is_insert: bool
     ) -> None:
         from caladan.data.load import changed
 
@@ -570,7 +577,10 @@ class Session(Course):
         if before is not None or is_insert:
             self._put(name, given)
         for live, table in facts:
-            live.follow(name, table if is_insert else None, None if is_insert else table)
+            if isinstance(table, frozenset):
+                self._watch_again(live, name, table)
+            else:
+                live.follow(name, table if is_insert else None, None if is_insert else table)
 
     def _put(self, name: str, given: Source) -> None:
         if name not in self._store:
@@ -586,13 +596,21 @@ class Session(Course):
             self._searched[1].pop(name, None)
             self._searched = (self._searched[0].without(name), self._searched[1])
 
-    def _for_watchers(self, name: str, given: Source) -> list[tuple[Live, pa.Table]]:
-        """Facts as each that watches a relation takes them; bad rows are told before any change."""
+    def _for_watchers(self, name: str, given: Source) -> list[tuple[Live, LiveFacts]]:
+        """Facts as each that watches a relation takes them; bad rows are told before any change.
+
+        The columns that lack values instead, if the program was compiled without them.
+        """
         supported = [(each, each.columns(name)) for each in self._watchers]
         supported = [(live, columns) for live, columns in supported if columns is not None]
         if not supported:
             return []
         from caladan.data.load import load
+        from caladan.data.missing import completed, lacking
 
         own = replace(given, objects=self._store.objects)
-        return [(live, load(name, own, columns)[0]) for live, columns in supported]
+        found: list[tuple[Live, LiveFacts]] = []
+        for live, columns in supported:
+            table, both = completed(load(name, own, columns)[0], columns)
+            found.append((live, table if len(both) == len(columns) else lacking(both)))
+        return found

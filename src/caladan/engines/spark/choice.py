@@ -100,6 +100,15 @@ class StrategyChoice:
     is_conditional: bool = False
 
 
+def is_local(master: str) -> bool:
+    """True if tasks run in the driver's own JVM, on its machine and with its Python.
+
+    >>> is_local("local[*]"), is_local("local"), is_local("local-cluster[2,1,1024]")
+    (True, True, False)
+    """
+    return master == "local" or master.startswith("local[")
+
+
 def tasks_on(master: str) -> int | None:
     """How many tasks run at the same time on a master; None if only the cluster knows.
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from caladan.engines.spark.choice import is_local
 from caladan.engines.spark.mesh import task as task_module
 from caladan.engines.spark.mesh.checkpoint import Checkpoint
 from caladan.engines.spark.mesh.encryption import certificate
@@ -70,7 +71,7 @@ def run(work: Work, tasks: int, hear: Hear, context: Context) -> JobResult:
         mesh = Mesh(
             replace(work, address=control.address, options=context.limits()),
             tasks,
-            "127.0.0.1" if spark.master.startswith("local") else None,
+            "127.0.0.1" if is_local(spark.master) else None,
             _number(conf, PATIENCE, _PATIENCE),
             conf.get(LOCAL, "false") == "true",
             SkewLimits(_number(conf, SPLIT, SkewLimits().share)),

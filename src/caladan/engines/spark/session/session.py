@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from caladan.data.frames import is_running
+from caladan.engines.spark.choice import is_local
 from caladan.engines.spark.session import archive, connect, internals
 from caladan.engines.spark.session.failures import cannot_start
 from caladan.engines.spark.session.java import java_home
@@ -93,7 +94,7 @@ def start(master: str | None = None, conf: Mapping[str, str] | None = None) -> S
         return connect.started(master, dict(conf or {}))
     settings = {**_STARTED, "spark.driver.memory": _driver_memory(), **(conf or {})}
     settings["spark.master"] = master or settings.get("spark.master", _LOCAL)
-    if settings["spark.master"].startswith("local"):  # where the executors have what we have
+    if is_local(settings["spark.master"]):  # where the executors have what we have
         settings.setdefault("spark.python.daemon.module", "caladan.engines.spark.session.daemon")
     quiet = "spark.log.level" not in settings
     options = settings.get("spark.driver.extraJavaOptions", "")

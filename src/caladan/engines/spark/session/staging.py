@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
+from caladan.engines.spark.choice import is_local
 from caladan.engines.spark.session.connect import is_connect
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Staging:
         given = session.conf.get(SETTING, None)
         # Tasks of a server that is elsewhere do not see our disks, and none of ours run there.
         master = "" if is_connect(session) else session.sparkContext.master or ""
-        self.is_on_every_disk = given is None and master.startswith("local")
+        self.is_on_every_disk = given is None and is_local(master)
         self._base = given
         self._readers = None if is_connect(session) else Readers.of(session.sparkContext)
         self._folder: str | None = None

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from caladan.engines.spark.choice import is_local
 from caladan.engines.spark.session.connect import is_connect
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def with_python(context: Any, make: Callable[[], T]) -> T:
 
     Spark notes the Python when it is handed a function; for that moment it is told another.
     """
-    if not context.master.startswith("local") or context.pythonExec == sys.executable:
+    if not is_local(context.master) or context.pythonExec == sys.executable:
         return make()
     from caladan.engines.spark.session.internals import hand_over
 
@@ -112,7 +113,7 @@ def _lacking(spark: Any) -> dict[str, tuple[str, ...]]:
     """By host, what the executors' Python lacks; nothing where it is this very one."""
     if is_connect(spark):
         return asked_there(spark, NEEDED)
-    return {} if spark.master.startswith("local") else asked(spark, NEEDED)
+    return {} if is_local(spark.master) else asked(spark, NEEDED)
 
 
 def asked(context: Any, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -18,6 +18,7 @@ from pyspark.sql.types import ArrayType, BinaryType, LongType, StructField, Stru
 
 from caladan.analysis.core import RelationInfo
 from caladan.engines.interface import EngineStopped
+from caladan.engines.spark.choice import is_local
 from caladan.engines.spark.columns.physical import arrow_table, stored_schema
 from caladan.engines.spark.columns.types import schema, shaped, stored
 from caladan.engines.spark.session import internals, staging, workers
@@ -109,7 +110,7 @@ def why_too_much(tables: Sequence[SparkTable], context: Context, parts: int | No
                 f"an input has {_shown(most)}, too much for a driver that has {_shown(heap)}: "
                 "set spark.caladan.staging"
             )
-    memory = machine_memory() if spark.master.startswith("local") else None
+    memory = machine_memory() if is_local(spark.master) else None
     tasks = min(parts or 1, context.parts)
     needed = sum(sizes) * _COPIES * tasks
     if memory is not None and needed > memory:
@@ -272,7 +273,7 @@ def controlled(context: Context, hear: Callable[[Peer, Message], None]) -> Gener
     """A line to the tasks of the job that is run meanwhile; the user's wish to stop goes there."""
     spark: Any = context.workspace.session.sparkContext
     host, bind = "127.0.0.1", None
-    if not spark.master.startswith("local"):
+    if not is_local(spark.master):
         conf = spark.getConf()
         host = conf.get("spark.driver.host")
         bind = conf.get("spark.driver.bindAddress", host)

@@ -4,7 +4,7 @@
     evaluation   the same, and what it derives stays here
     listed       the facts of one relation, derived again, as Arrow batches: for Spark Connect
 
-Evaluation can be stopped by the driver, through the line: the engine is interrupted as if by
+TaskEvaluation can be stopped by the driver, through the line: the engine is interrupted as if by
 Ctrl-C, and what it has derived so far is handed out. A driver that cannot be reached is done
 without: then there is no progress to see, and stopping means that Spark ends the task.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class TaskEvaluation:
     """What came of evaluating: tables of what was derived, in so many seconds, or what is wrong."""
 
     status: Literal["done", "stopped", "failed", "cannot"]
@@ -72,7 +72,7 @@ def evaluated(work: Work, part: int) -> tuple[TaskOutcome, Iterator[Block]]:
     return TaskOutcome(found.status, outputs, found.diagnostics), chain.from_iterable(blocks)
 
 
-def evaluation(work: Work, part: int, events: Listener, line: Line | None = None) -> Evaluation:
+def evaluation(work: Work, part: int, events: Listener, line: Line | None = None) -> TaskEvaluation:
     """Evaluate a part of the work."""
     effort = Effort()
 
@@ -84,9 +84,9 @@ def evaluation(work: Work, part: int, events: Listener, line: Line | None = None
         status: Literal["stopped", "failed", "cannot"],
         diagnostics: Sequence[Diagnostic],
         tables: Mapping[str, Table] | None = None,
-    ) -> Evaluation:
+    ) -> TaskEvaluation:
         said = tuple(packed(diagnostics, work.program))
-        return Evaluation(status, derived(tables or {}), effort.seconds, said)
+        return TaskEvaluation(status, derived(tables or {}), effort.seconds, said)
 
     try:
         program, store = _ready(work, part)
@@ -97,7 +97,7 @@ def evaluation(work: Work, part: int, events: Listener, line: Line | None = None
             if stopped.is_out_of_memory and work.options.memory is None:  # another may have more
                 return ended("cannot", [too_little_memory()])
             return ended("stopped", stopped.diagnostics, stopped.store)
-        return Evaluation("done", derived(tables), effort.seconds)
+        return TaskEvaluation("done", derived(tables), effort.seconds)
     except CaladanError as problem:
         cannot = problem.diagnostics[0].code == "C051"  # what this engine does not do
         return ended("cannot" if cannot else "failed", problem.diagnostics)
