@@ -23,8 +23,6 @@ HELP = [
     ("p(A) <- arc(A, B), B like 'x%'.", "pattern"),
     ("p(A) <- arc(A, B), B between 1 and 2.", "for a range write two comparisons"),
     ("p(A) <- arc(A, B), B is null.", "rules only see values that are there|missing value"),
-    ("p(A, N) <- arc(A, _), N = count : { arc(A, B) }.", "in the head of a rule of its own"),
-    ("p(A, N) <- arc(A, _), N = sum B : { arc(A, B) }.", "in the head of a rule of its own"),
     ("?- arc(1, X).", "to ask write `query"),
     ("arc(A, B) -> p(A).", "the head of a rule comes first"),
     ("arc(A, B) => p(A).", "the head of a rule comes first"),

@@ -208,3 +208,12 @@ def test_bad_rows_are_set_aside_if_asked_for(tmp_path: Any) -> None:
     db.add("p", tmp_path / "p.csv")
     out = db.run("database({p(X: integer)}). query p(X).", permissive=True)
     assert out.answer.rows() == [(1,), (3,)]
+
+
+def test_a_branch_that_is_not_taken_does_not_tell_solutions_apart() -> None:
+    """X stands in one branch of the alternatives, and else only where the `if` does not go."""
+    text = """
+        e(1). e(2). f(1). f(2). g(7).
+        p(count<_>) <- e(Y), (f(Y) ; g(X)), if(Y > 0 then f(Y) else g(X)).
+        query p(N)."""
+    assert run(text)["p"] == {(2,)}

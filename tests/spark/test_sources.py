@@ -245,7 +245,8 @@ def test_missing_values_of_a_frame(spark: SparkSession) -> None:
     schema = StructType([StructField("A", IntegerType()), StructField("B", IntegerType())])
     frame = spark.createDataFrame([(1, 2), (None, 3)], schema)
     program = "database({p(A: integer, B: integer)}). out(A, B) <- p(A, B). query out(A, B)."
-    shown = outcome(spark, program, frame)
+    assert outcome(spark, program, frame) == [(None, 3), (1, 2)]
+    shown = outcome(spark, program.replace("A: integer", "A: integer!"), frame)
     assert "error[C036]: a value is missing (column A of p)" in shown
     wide = frame.select(sf.lit(2**40).alias("A"), "B")
     assert "does not fit in integer" in outcome(spark, program, wide)
@@ -262,7 +263,9 @@ def test_instants_of_a_frame_are_read_as_utc(spark: SparkSession) -> None:
 def test_data_in_memory(spark: SparkSession) -> None:
     assert outcome(spark, PAIRS, {"A": [1], "B": ["x"]}) == [(1, "x")]
     assert outcome(spark, PAIRS, []) == []
-    assert json.dumps(outcome(spark, PAIRS, [(1, "x"), (2, None)])).count("C036") == 1
+    assert outcome(spark, PAIRS, [(1, "x"), (2, None)]) == [(1, "x"), (2, None)]
+    required = PAIRS.replace("string", "string!")
+    assert json.dumps(outcome(spark, required, [(1, "x"), (2, None)])).count("C036") == 1
 
 
 TYPED = """database({p(Amount: decimal, Day: date, Key: binary)}).
@@ -333,15 +336,15 @@ def test_bad_rows_of_each_format(
     if format != "frame":
         frame.write.format(format).option("ignoreNullFields", False).save(str(tmp_path / "p"))
     data = frame if format == "frame" else tmp_path / "p"
-    strict = outcome(spark, PAIRS, data)
+    strict = outcome(spark, PAIRS.replace("string", "string!"), data)
     assert "does not fit in integer" in strict
     assert "C036" in strict
     assert format == "frame" or re.search(rf"part-\S+\.{format}:2", strict)
     with caladan.connect(spark) as db:
         db.add("p", data)
         out = db.run(PAIRS, permissive=True)
-        assert out.answer.rows() == [(1, "a")]
-        assert [row[0] for row in out["_rejected"].rows()] == ["p", "p"]
+        assert out.answer.rows() == [(1, "a"), (3, None)]
+        assert [row[0] for row in out["_rejected"].rows()] == ["p"]
 
 
 @pytest.mark.parametrize("format", ["csv", "json", "parquet"])

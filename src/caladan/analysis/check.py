@@ -26,6 +26,7 @@ from caladan.analysis.normalize import normalize
 from caladan.analysis.resolve import KnownRelation, parameters, predicates, resolve, unsound
 from caladan.analysis.rows import numbered
 from caladan.analysis.safety import safety
+from caladan.analysis.stages import stages
 from caladan.analysis.strata import strata
 from caladan.analysis.types import TypedRules, types
 from caladan.analysis.witnesses import witnesses
@@ -70,12 +71,13 @@ def check(
     called, rows = numbered(called, catalog, found)
     may_lack = may_lack or mentions_missing(called)
     resolve(called, catalog, found, suggested)
+    called, staged, clocks = stages(called, catalog)
     bound, best = witnesses(called, catalog, found)
     # What is wrong with names was reported above, by those that the user knows.
     known = resolve(bound, catalog, Diagnostics(), suggested)
     normal = normalize(bound, found, unsound(bound, known), may_lack=may_lack)
     internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best | rows
-    internal |= expanded.made
+    internal |= {**expanded.made, **staged}
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
     safety([rule for rule in typed.rules if rule.head not in best], found)
@@ -103,7 +105,7 @@ def check(
                 )
     found.hide(internal)
     found.raise_errors()
-    monotone(cliques, relations, facts, found, expanded.made)
+    monotone(cliques, relations, facts, found, expanded.made, clocks)
     return Checked(
         relations, rules, cliques, goals, found.warnings, facts=facts, open_facts=typed.open_facts
     )

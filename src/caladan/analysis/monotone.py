@@ -49,19 +49,25 @@ def monotone(
     facts: Facts,
     found: Diagnostics,
     generated: Collection[str] = (),
+    clocks: Collection[str] = (),
 ) -> None:
     """Report what may not terminate or may depend on the order of evaluation.
 
     Relations that are `generated` have the rows that a function gives for finitely many inputs.
+    Rules that wait for a clock see values that are final (stages.py).
     """
     for clique in cliques:
         if not clique.is_recursive:
             continue
         _started(clique, relations, facts, found)
         for rule in clique.recursive_rules:
-            if rule.head not in generated:
+            waits = [atom for atom in rule.atoms if atom.relation in clocks]
+            # Within a stage there are finitely many facts: only steps to the next may not end.
+            is_made = rule.head in generated or rule.head in clocks
+            if not is_made and (not waits or _steps_on(rule, names(waits))):
                 _terminates(rule, clique, found)
-            _improves(rule, clique, relations, found)
+            if not waits:
+                _improves(rule, clique, relations, found)
 
 
 def _started(
@@ -80,6 +86,14 @@ def _started(
         rule.span,
         help="add a rule that does not depend on the recursion",
     )
+
+
+def _steps_on(rule: CoreRule, index: frozenset[str]) -> bool:
+    """Whether the head of a rule that waits for a clock is of a later stage, by arithmetic."""
+    computed: list[Expression] = [a for a in rule.arguments if isinstance(a, Arithmetic)]
+    computed += [side for c in rule.comparisons if c.operator == "=" for side in (c.left, c.right)
+                 if isinstance(side, Arithmetic)]  # fmt: skip
+    return any(names(each) <= index and names(each) for each in computed)
 
 
 def _terminates(rule: CoreRule, clique: Clique, found: Diagnostics) -> None:

@@ -21,6 +21,7 @@ from caladan.analysis.generators import expand
 from caladan.analysis.named_columns import named_columns
 from caladan.analysis.resolve import parameters, predicates
 from caladan.analysis.rows import numbered
+from caladan.analysis.stages import stages
 from caladan.analysis.type_check import partial_type, widened
 from caladan.program import (
     Aggregate,
@@ -99,6 +100,8 @@ def written(
     placed = expanded.program
     bound = predicates(parameters(placed, values, Diagnostics()), catalog)
     bound, _ = numbered(bound, catalog, Diagnostics())
+    bound, staged, _ = stages(bound, catalog)
+    known |= {name: checked.relations[name] for name in staged}
     reads: dict[str, list[str]] = {}
     for rule in bound.rules:
         read = (atom.relation for atom in atoms(rule.body))

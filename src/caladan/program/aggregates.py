@@ -197,6 +197,11 @@ class AggregateFunction:
         said = self.summary[:1].lower() + self.summary[1:].rstrip(".")
         return f"{self.name}<{terms}>: {said}"
 
+    def has_form(self, form: Form) -> bool:
+        """Whether some row has the same definition in a form."""
+        base = self.base or self.name
+        return any(base in (row.name, row.base) and row.form == form for row in TABLE.values())
+
     def in_form(self, form: Form) -> AggregateFunction:
         """The row with the same definition in another form: `min` inside recursion is `mmin`."""
         base = self.base or self.name
@@ -698,7 +703,7 @@ _AVERAGE: Final = AggregateFunction(
     takes="number", result=Type.DOUBLE, lift=lambda value: (value, 1), invert=_subtract_pairs,
     finish=lambda pair: pair[0] / pair[1], over=_mean, parts=("sum", "count"), word="mean",
     spark=lambda f, x: f.avg(x), duckdb="avg({0})",
-    example=Example((3, 1, 2), 2.0), names=_in("avg", bloom="avg"),
+    example=Example((3, 1, 2), 2.0), names=_in("avg mean", bloom="avg"),
 )  # fmt: skip
 
 _ALL: Final = AggregateFunction(

@@ -230,9 +230,11 @@ def test_collecting_a_held_frame_says_nothing_to_the_server(
 
 def test_bad_rows_of_a_frame(db: cal.Session, spark: Any) -> None:
     db.add("numbered", spark.createDataFrame([(1, "a"), (2, None)], "n int, t string"))
+    assert db.run("q(N) <- numbered(N, _). query q(N).").answer.rows() == [(1,), (2,)]
+    required = "database({numbered(n: integer, t: string!)}). q(N) <- numbered(N, _). query q(N)."
     with pytest.raises(CaladanError, match=r"C036.*column t of numbered"):
-        db.run("q(N) <- numbered(N, _). query q(N).")
-    out = db.run("q(N) <- numbered(N, _). query q(N).", permissive=True)
+        db.run(required)
+    out = db.run(required, permissive=True)
     assert out.answer.rows() == [(1,)]
     assert out["_rejected"].count() == 1
 

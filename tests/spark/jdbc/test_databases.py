@@ -154,10 +154,12 @@ def test_a_number_of_too_many_digits_is_not_rounded(db: cal.Session, postgres: D
         read(db, place(postgres, "long"), "k")
 
 
-def test_rows_with_nulls_are_bad_rows(db: cal.Session, database: Database) -> None:
+def test_rows_with_nulls_where_they_are_forbidden_are_bad_rows(
+    db: cal.Session, database: Database
+) -> None:
     database.run("CREATE TABLE holes (a int, b text)")
     database.run("INSERT INTO holes VALUES (1, 'x'), (2, NULL), (NULL, 'z')")
-    declared = "database({holes(a: integer, b: string)})."
+    declared = "database({holes(a: integer!, b: string!)})."
     program = f"{declared} q(A, B) <- holes(A, B). query q(A, B)."
     db.add("holes", place(database, "holes"))
     with pytest.raises(CaladanError, match=r"C036.*a value is missing \(column [ab] of holes\)"):

@@ -383,18 +383,50 @@ def solutions(
         atom = body.pop(number)
         assert isinstance(atom, Atom)
         body.insert(0, replace(atom, relation=_SEED))
-    shown = _shown(rule, body)
-    plain = list(_plain(body, (f"@{i}" for i in count(1))))
-    walked = _Walk(facts, look).walk(plain, frozenset(), iter([{}]))
+    fresh = (f"@{i}" for i in count(1))
+    walked = _Walk(facts, look)
     if not any(isinstance(each, Disjunction) for each in walk(*body)):
-        yield from walked  # no solution is found twice
+        # No solution is found twice.
+        yield from walked.walk(list(_plain(body, fresh)), frozenset(), iter([{}]))
         return
-    seen: set[tuple[tuple[str, Value], ...]] = set()
-    for binding in walked:
-        key = tuple((name, binding[name]) for name in shown if name in binding)
-        if key not in seen:
-            seen.add(key)
-            yield dict(key)
+    for way in _ways(body):
+        shown = _shown(rule, way)
+        seen: set[tuple[tuple[str, Value], ...]] = set()
+        for binding in walked.walk(list(_plain(way, fresh)), frozenset(), iter([{}])):
+            key = tuple((name, binding[name]) for name in shown if name in binding)
+            if key not in seen:
+                seen.add(key)
+                yield dict(key)
+
+
+def _ways(body: Sequence[Literal]) -> Iterator[Sequence[Literal]]:
+    """The bodies without `if`s that a body stands for; no solution satisfies two of them."""
+    at = next((i for i, each in enumerate(body) if isinstance(each, Choice)), None)
+    choice = None if at is None else body[at]
+    if at is None or not isinstance(choice, Choice):
+        yield body
+        return
+    before, after = body[:at], body[at + 1 :]
+    yield from _ways([*before, *choice.condition, *choice.then, *after])
+    for way in _failing(choice):
+        yield from _ways([*before, *way, *after])
+
+
+def _failing(choice: Choice) -> Iterator[list[Literal]]:
+    """The ways through an `if` whose condition fails, by the first comparison that does.
+
+    A comparison fails, too, where one of its sides is missing.
+    """
+    for i, failing in enumerate(choice.condition):
+        opposite = replace(failing, operator=OPPOSITE[failing.operator])
+        left, right = (Call("missing", (side,)) for side in (failing.left, failing.right))
+        tests: list[list[Literal]] = [
+            [opposite],
+            [Comparison("=", left, Constant(True))],
+            [Comparison("=", left, Constant(False)), Comparison("=", right, Constant(True))],
+        ]
+        for test in tests:
+            yield [*choice.condition[:i], *test, *choice.otherwise]
 
 
 _SEED: Final = "@seed"
@@ -439,23 +471,11 @@ def _named_apart(rule: WrittenRule) -> Iterator[Literal]:
     return map(named, rule.body)
 
 
-def _shown(rule: WrittenRule, body: Iterable[Literal]) -> list[str]:
+def _shown(rule: WrittenRule, way: Iterable[Literal]) -> list[str]:
     """The variables that make a solution: all but those that only one disjunction mentions."""
     places: Counter[str] = Counter()
-
-    def enter(literal: Literal) -> None:
-        if isinstance(literal, Disjunction):
-            places.update(names(literal))
-            return
-        mentioned = names(literal.condition) if isinstance(literal, Choice) else names(literal)
-        if isinstance(literal, Choice):
-            for branch in branches(literal):
-                for each in branch:
-                    enter(each)
-        places.update(dict.fromkeys(mentioned, 2))
-
-    for each in body:
-        enter(each)
+    for each in way:
+        places.update(dict.fromkeys(names(each), 1 if isinstance(each, Disjunction) else 2))
     places.update(dict.fromkeys(names(*rule.arguments, *rule.order), 2))
     return sorted(name for name, number in places.items() if number > 1 and name != "_")
 
@@ -535,17 +555,8 @@ class _Walk:
             yield from self.walk([*choice.then, *rest], bound, iter(kinds[1]))
             return
         yield from self.walk([*choice.condition, *choice.then, *rest], bound, iter(given))
-        for i, failing in enumerate(choice.condition):
-            opposite = replace(failing, operator=OPPOSITE[failing.operator])
-            left, right = (Call("missing", (side,)) for side in (failing.left, failing.right))
-            tests: list[list[Literal]] = [
-                [opposite],
-                [Comparison("=", left, Constant(True))],
-                [Comparison("=", left, Constant(False)), Comparison("=", right, Constant(True))],
-            ]
-            for test in tests:
-                way = [*choice.condition[:i], *test, *choice.otherwise, *rest]
-                yield from self.walk(way, bound, iter(given))
+        for way in _failing(choice):
+            yield from self.walk([*way, *rest], bound, iter(given))
 
     def _is_true(self, literal: Literal, binding: Binding) -> bool:
         """Whether a literal holds whose variables are all bound."""

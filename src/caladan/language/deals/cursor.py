@@ -15,6 +15,7 @@ from typing import Final, NoReturn, TypeVar
 
 from caladan.language.deals import slips
 from caladan.language.deals.tokens import BAD, END, NAMES, RESERVED_RELATIONS, Token, tokenize
+from caladan.program import Literal
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, SourceText, Span
 from caladan.program.functions import FUNCTIONS, Definition
 
@@ -71,6 +72,8 @@ class Cursor:
         self.index = 0
         self.depth = 0
         self.operators = 0
+        self.read_body: Callable[[Cursor], tuple[Literal, ...]] | None = None
+        """What reads the literals that an aggregate ranges over; None outside of bodies."""
         self.no_aggregates: str | None = None
         """Why an aggregate cannot stand here, or None where it can: in the head of a rule."""
 

@@ -20,8 +20,18 @@ from itertools import islice
 from typing import Final, NoReturn, TypeVar, cast
 
 from caladan.language.deals import slips
+from caladan.language.deals.body_aggregates import RangingAggregate
 from caladan.language.deals.cursor import Cursor
-from caladan.language.deals.tokens import END, FLOAT, INTEGER, NAMES, PARAMETER, Token, unquote
+from caladan.language.deals.tokens import (
+    END,
+    FLOAT,
+    INTEGER,
+    NAMES,
+    PARAMETER,
+    VARIABLE,
+    Token,
+    unquote,
+)
 from caladan.program import (
     NULL,
     Aggregate,
@@ -33,6 +43,7 @@ from caladan.program import (
     Conditional,
     Constant,
     Expression,
+    Literal,
     Negative,
     Parameter,
     Variable,
@@ -54,6 +65,7 @@ _MAX_DIGITS: Final = 19
 
 AGGREGATES: Final = {name: row for name in names_in("deals") if (row := named("deals", name))}
 """The aggregates, by what they are called."""
+_FAR_AHEAD: Final = 64  # tokens within which the `:` of an aggregate in a body comes
 WITH_PARENTHESES: Final = frozenset(names_in("deals", "monotone")) | {
     "min", "max", "sum", "count", "countd", "avg",
 }  # fmt: skip
@@ -252,6 +264,8 @@ def _word(cursor: Cursor) -> Expression:
     token = cursor.current
     text = cursor.text(token)
     is_open = cursor.next_kind in ("<", "<-", "<>")
+    if text in AGGREGATES and cursor.read_body is not None and _ranges(cursor):
+        return _ranging(cursor, AGGREGATES[text], cursor.read_body)
     if is_open and (text in AGGREGATES or cursor.no_aggregates is None):
         return _aggregate(cursor, AGGREGATES.get(text), text)
     if text in WITH_PARENTHESES and cursor.next_kind == "(":
@@ -305,6 +319,44 @@ def _is_bracket(cursor: Cursor) -> bool:
         if kind in (">", ">=") and not depth:
             return True
     return False
+
+
+def _ranges(cursor: Cursor) -> bool:
+    """Whether an aggregate with a body of its own begins here: `sum X : {`, `sum<X> : {`."""
+    is_open = cursor.next_kind in ("<", "<-")
+    if not is_open and cursor.next_kind not in (":", VARIABLE, INTEGER, FLOAT, "-"):
+        return False
+    for ahead in range(1, _FAR_AHEAD):
+        kind = cursor.peek(ahead)
+        if kind == ":":
+            return cursor.peek(ahead + 1) == "{"
+        if kind in (".", "{", "then", "else", END) or (kind == "<-" and not is_open):
+            return False
+    return False
+
+
+def _ranging(
+    cursor: Cursor, row: AggregateFunction, read_body: Callable[[Cursor], tuple[Literal, ...]]
+) -> Expression:
+    """`sum X : { literals }` or `sum<X> : { literals }`, within a body."""
+    start = cursor.current.start
+    refusal, cursor.no_aggregates = cursor.no_aggregates, None
+    terms: tuple[Expression, ...] = (Variable("_"),)
+    if cursor.next_kind in ("<", "<-"):
+        terms = _aggregate(cursor, row, row.name).terms
+    else:
+        cursor.advance()
+        if cursor.kind != ":":
+            cursor.no_aggregates = "an aggregate cannot stand within another"
+            terms = (expression(cursor),)
+    cursor.no_aggregates = refusal
+    cursor.expect(":", "`:` and the literals that an aggregate ranges over")
+    opening = cursor.expect("{", "`{` after `:`")
+    cursor.enter()
+    literals = read_body(cursor)
+    cursor.depth -= 1
+    cursor.close(opening, "}", "`,` or `}` after a literal")
+    return RangingAggregate(row.name, terms, cursor.since(start), body=literals)
 
 
 def _text(cursor: Cursor) -> Constant:

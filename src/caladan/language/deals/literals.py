@@ -101,6 +101,7 @@ _LITERAL: Final = "an atom or a comparison"
 def body(cursor: Cursor) -> tuple[tuple[Literal, ...], CutGoals]:
     """Literals joined by `,`, and the `sort` and `limit` among them."""
     cursor.no_aggregates = "an aggregate can stand only in the head of a rule"
+    cursor.read_body = _literals
     literals: list[Literal] = []
     cut = CutGoals()
     atoms = others = 0

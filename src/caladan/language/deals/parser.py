@@ -15,6 +15,7 @@ from typing import Final
 
 from caladan.language import files
 from caladan.language.deals import slips
+from caladan.language.deals.body_aggregates import without_body_aggregates
 from caladan.language.deals.cursor import Cursor, SyntaxFailure
 from caladan.language.deals.expressions import (
     COMPARISONS,
@@ -89,7 +90,8 @@ def parse(
             cursor.recover(failure)
     found.raise_errors()
     own = (each for each in read.expectations if each.span and each.span.source is source)
-    return Program(tuple(read.relations), tuple(read.rules), tuple(read.goals), tuple(own))
+    rules = without_body_aggregates(read.rules, (each.name for each in read.relations))
+    return Program(tuple(read.relations), tuple(rules), tuple(read.goals), tuple(own))
 
 
 def parse_goal(source: SourceText) -> Goal:
@@ -169,7 +171,7 @@ def _time(cursor: Cursor) -> Time:
 
 def _head(cursor: Cursor) -> Head:
     name = cursor.relation_name(_STATEMENT)
-    cursor.no_aggregates = None
+    cursor.no_aggregates = cursor.read_body = None
     if cursor.kind == "(":
         given, columns = named_arguments(cursor)
         return Head(cursor.text(name), given, cursor.since(name.start), columns=columns)

@@ -1,6 +1,6 @@
 """Notations of other languages, and what to write in DeALS instead.
 
-    `!=`, `\\+ p(X)`, `X := Y + 1`, `[A, B]`, `X in {1, 2}`, `count : { p(X) }`, `?- p(X).`
+    `!=`, `\\+ p(X)`, `X := Y + 1`, `[A, B]`, `X in {1, 2}`, `?- p(X).`
 
 `SYMBOLS` and `WORDS` have the help for a token that cannot stand where it stands; `PAIRS` for two
 tokens that only together tell what was meant. `FUNCTIONS` has what functions are
@@ -25,10 +25,6 @@ _HEAD_FIRST: Final = "the head of a rule comes first: `p(X) <- q(X).`"
 _IF: Final = "for a choice write `if(X > Y then X else Y)`"
 _IN: Final = "for one of several values write `(X = 1 ; X = 2)`, or join a relation that has them"
 _BETWEEN: Final = "for a range write two comparisons: `X >= 1, X <= 9`"
-_INNER_AGGREGATE: Final = (
-    "compute it in the head of a rule of its own, as in `n(X, count<Y>) <- p(X, Y).`, and use that "
-    "rule's relation here"
-)
 
 SYMBOLS: Final[dict[str, str]] = {
     ":-": "in DeALS write `<-`",
@@ -62,7 +58,6 @@ WORDS: Final[dict[str, str]] = {
 PAIRS: Final[dict[tuple[str, str], str]] = {
     ("\\", "+"): _NEGATION,
     (":", "="): _EQUAL,
-    (":", "{"): _INNER_AGGREGATE,
     ("?", "-"): _ASK,
     ("-", ">"): _HEAD_FIRST,
     ("*", "*"): "",  # power_help

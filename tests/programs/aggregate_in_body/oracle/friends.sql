@@ -1,0 +1,1 @@
+SELECT P, (SELECT count(*) FROM knows WHERE A = P) FROM person
