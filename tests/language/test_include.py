@@ -144,3 +144,51 @@ def test_include_and_expect_are_also_names_of_relations() -> None:
     assert detect("include 'x.dl'.") == "deals"
     assert detect('.include "x.dl"\n.decl p(x: number)') == "souffle"
     assert detect("expect p(1).") == "deals"
+
+
+SECRET = "TOKEN=s3cret\nq(s3cret X).\n"
+
+
+def elsewhere(folder: Path, text: str = SECRET) -> Path:
+    """A program in a folder, and a file beside that folder, which it includes in several ways."""
+    (folder / "secret.dl").write_text(text)
+    written(folder, inside__a="p(1). include '../secret.dl'.")
+    written(folder, inside__b=f"p(1). include '{folder / 'secret.dl'}'.")
+    written(folder, inside__c="p(1). include 'link.dl'.", inside__d="include 'sub/e.dl'.")
+    written(folder, inside__sub__e="p(1). include '../../secret.dl'.")
+    (folder / "inside" / "link.dl").symlink_to(folder / "secret.dl")
+    return folder / "inside"
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c", "d"])
+def test_files_are_included_from_below_the_program_alone(tmp_path: Path, name: str) -> None:
+    inside = elsewhere(tmp_path)
+    with pytest.raises(CaladanError, match=r"C035.*not below the folder of the program") as caught:
+        read(inside / f"{name}.dl")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_text_includes_nothing_from_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(elsewhere(tmp_path))
+    with cal.connect("embedded") as db:
+        for name in ("../secret.dl", "/proc/self/environ", "link.dl"):
+            with pytest.raises(CaladanError, match="C035") as caught:
+                db.run(f"include '{name}'. query p(X).")
+            assert "s3cret" not in str(caught.value)
+            assert "PATH=" not in str(caught.value)
+
+
+def test_other_folders_may_be_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = elsewhere(tmp_path, "q(2).")
+    monkeypatch.setenv("CALADAN_INCLUDE", os.pathsep.join(["/nowhere", str(tmp_path)]))
+    assert heads(read(inside / "a.dl")) == ["p", "q"]
+    (tmp_path / "secret.dl").write_text(SECRET)
+    with pytest.raises(CaladanError, match=r"C035.*it is no program .line 1") as caught:
+        read(inside / "a.dl")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_what_is_no_text_is_not_included(tmp_path: Path) -> None:
+    written(tmp_path, a="include 'b.dl'.", b="p(1).\0A=1")
+    with pytest.raises(CaladanError, match=r"C035.*it is no text"):
+        read(tmp_path / "a.dl")

@@ -1,15 +1,48 @@
 """Programs in files: their text, and where a file that one of them includes is.
 
 A name in an `include` is relative to the folder of the file it stands in; in a text that came from
-no file, to the folder that Caladan runs in. Regular files are included, and nothing else.
+no file, to the folder that Caladan runs in. Regular files with text are included, and nothing else,
+from below the folder of the program that is run, or below a folder that CALADAN_INCLUDE names: a
+program that somebody sent reads no other file of whoever runs it.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from caladan.program.diagnostics import Place, RelatedSpan, Span, error
+
+ALLOWED: Final = "CALADAN_INCLUDE"
+"""The environment variable with further folders to include from, as PATH has them."""
+
+
+def root_of(name: str) -> str:
+    """The folder that a program of this name may include from: its own, links resolved."""
+    return os.path.realpath("." if is_unnamed(name) else os.path.dirname(_expanded(name)) or ".")  # noqa: PTH120
+
+
+def is_below(name: str, folder: str) -> bool:
+    """Whether a file is below a folder, wherever links lead.
+
+    >>> is_below("/srv/a/rules/b.dl", "/srv/a"), is_below("/srv/a/../b.dl", "/srv/a")
+    (True, False)
+    """
+    return Path(identity(name)).is_relative_to(folder)
+
+
+def require_allowed(name: str, root: str, included: Span) -> None:
+    """Raise C035 for a file that is neither below a program's folder nor below an allowed one."""
+    further = filter(None, os.environ.get(ALLOWED, "").split(os.pathsep))
+    if any(is_below(name, os.path.realpath(folder)) for folder in (root, *further)):
+        return
+    raise error(
+        "C035",
+        f"cannot read `{name}`: it is not below the folder of the program",
+        included,
+        help=f"move it there, or name its folder in the environment variable {ALLOWED}",
+    )
 
 
 def text_of(name: str, included: Span | None = None) -> str:
@@ -20,7 +53,10 @@ def text_of(name: str, included: Span | None = None) -> str:
     try:
         if included is not None and path.exists() and not path.is_file():
             raise error("C035", f"cannot read {what}: it is no regular file", place)
-        return decoded(path.read_bytes(), name, included)
+        data = path.read_bytes()
+        if included is not None and b"\0" in data:
+            raise error("C035", f"cannot read {what}: it is no text", place)
+        return decoded(data, name, included)
     except FileNotFoundError:
         missing = "no such program file" if included is None else f"there is no file {what}"
         raise error("C030", missing, place) from None

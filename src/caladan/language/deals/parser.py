@@ -42,7 +42,14 @@ from caladan.program import (
     Time,
     Type,
 )
-from caladan.program.diagnostics import CaladanError, Diagnostics, SourceText, did_you_mean
+from caladan.program.diagnostics import (
+    CaladanError,
+    Diagnostics,
+    SourceText,
+    Span,
+    did_you_mean,
+    error,
+)
 from caladan.program.functions import Definition
 from caladan.program.types import NAMES, TYPES, decimal
 
@@ -75,6 +82,7 @@ def parse(
     read = _Statements()
     seen = set() if seen is None else seen
     seen.add(files.identity(source.name))
+    root = files.root_of(source.name)
     cursors = [Cursor(source, found, functions=functions)]
     while cursors:
         cursor = cursors[-1]
@@ -84,7 +92,7 @@ def parse(
         try:
             if _word(cursor) != "include":
                 _statement(cursor, read)
-            elif (included := _include(cursor, seen)) is not None:
+            elif (included := _include(cursor, seen, root)) is not None:
                 cursors.append(Cursor(included, found, functions=functions))
         except SyntaxFailure as failure:
             cursor.recover(failure)
@@ -204,8 +212,12 @@ def _goal(cursor: Cursor, *, export: bool) -> Goal:
 # ── Other files ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _include(cursor: Cursor, seen: set[str]) -> SourceText | None:
-    """The text that is included; None if it was before, or cannot be read."""
+def _include(cursor: Cursor, seen: set[str], root: str) -> SourceText | None:
+    """The text that is included; None if it was before, or cannot be read.
+
+    `root` is the folder of the program. Of a file from elsewhere that is no program nothing is
+    quoted.
+    """
     start = cursor.advance().start
     if cursor.kind != TEXT:
         cursor.fail("the name of a file in quotes", help="as in `include 'rules.dl'.`")
@@ -218,11 +230,27 @@ def _include(cursor: Cursor, seen: set[str]) -> SourceText | None:
         identity = files.identity(name)
         if identity in seen:
             return None
+        files.require_allowed(name, root, span)
+        text = SourceText(name, files.text_of(name, span))
+        if not files.is_below(name, root):
+            _require_program(text, seen, cursor.functions, span)
         seen.add(identity)
-        return SourceText(name, files.text_of(name, span))
+        return text
     except CaladanError as problem:
         cursor.found.extend(problem.diagnostics)
     return None
+
+
+def _require_program(
+    text: SourceText, seen: set[str], functions: Mapping[str, Definition], included: Span
+) -> None:
+    """Raise C035 where a file is included that does not parse, with nothing of what it says."""
+    try:
+        parse(text, {*seen}, functions)
+    except CaladanError as problem:
+        lines = sorted({getattr(each.place, "line", 0) for each in problem.diagnostics})
+        found = f"cannot read `{text.name}`: it is no program (line {lines[0]})"
+        raise error("C035", found, included) from None
 
 
 # ── Expectations ─────────────────────────────────────────────────────────────────────────────────
