@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from caladan.program import Program
-from caladan.program.options import RunOptions
+from caladan.program.options import LanguageName, RunOptions
 from caladan.session.course import PreparedProgram
 from caladan.session.result import Result
 from caladan.session.session import Session, connect
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class DatalogRunner:
     """Runs DeALS or Soufflé programs over a session: its own, or one that it is given."""
 
-    language: str | None = None
+    language: LanguageName | None = None
 
     def __init__(self, session: Session | None = None, **connection: Any) -> None:
         self._is_own = session is None
@@ -74,4 +74,4 @@ class DatalogRunner:
 class RaSQLRunner(DatalogRunner):
     """Runs RaSQL."""
 
-    language = "rasql"
+    language: LanguageName | None = "rasql"

@@ -341,6 +341,10 @@ def _literal(value: Value, node: exp.Expr) -> exp.Expr:
             literal = exp.func("unhex", exp.Literal.string(value.hex()))
         case str():
             literal = exp.Literal.string(value)
+        case dt.timedelta():
+            seconds, parts = divmod(value // dt.timedelta(microseconds=1), 1_000_000)
+            text = exp.Literal.string(f"{seconds}.{parts:06}")
+            literal = exp.Interval(this=text, unit=exp.var("SECOND"))
         case Null():
             literal = exp.Null()
         case Object():
