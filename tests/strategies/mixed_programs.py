@@ -44,6 +44,8 @@ def is_tame(row: FunctionRow, kinds: str) -> bool:
             made = call(row.name, values)
         except (CallFailed, ZeroDivisionError, OverflowError):
             return False
+        if not isinstance(made, str | int | float):  # several values, each a row
+            return False
         size = len(made) if isinstance(made, str) else abs(made) if made == made else math.inf
         if size > 64 or (isinstance(made, float) and made * 8 != int(made * 8)):
             return False

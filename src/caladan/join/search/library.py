@@ -98,6 +98,11 @@ class Domain:
     def arrow(self, words: Words) -> pa.Array:
         """The values of ranks as an Arrow array."""
         decoded = self.decode(words)
+        if self.kind is Kind.DECIMAL:
+            try:
+                return pa.array(decoded, pa.decimal128(38, 18))
+            except pa.ArrowInvalid:  # more digits after the point, or before it
+                return pa.array(decoded)
         if self.kind is not Kind.OBJECT:
             return pa.array(decoded, CODED.get(self.kind))
         try:

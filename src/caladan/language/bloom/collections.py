@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, Self, cast
 
 from caladan.language.bloom.expressions import (
+    BloomOperation,
     Expr,
-    Operation,
     Presence,
     Read,
     ValueOperators,
@@ -314,7 +314,7 @@ class LatticeCollection(Collection, ValueOperators):
 
 def _constant(item: object) -> object:
     lifted = lift(item)
-    is_made = isinstance(item, Expr | Collection) or isinstance(lifted, Operation)
+    is_made = isinstance(item, Expr | Collection) or isinstance(lifted, BloomOperation)
     return lifted if is_made else RawValue(item)
 
 

@@ -45,7 +45,7 @@ def _operator(
 
     def method(self: ValueOperators, other: object) -> Expr:
         sides = (self.as_value(), lift(other))
-        return Operation(name, code, sides[::-1] if is_swapped else sides)
+        return BloomOperation(name, code, sides[::-1] if is_swapped else sides)
 
     return method
 
@@ -58,7 +58,7 @@ class ValueOperators:
         raise NotImplementedError
 
     def __neg__(self) -> Expr:
-        return Operation("-", operator.neg, (self.as_value(),))
+        return BloomOperation("-", operator.neg, (self.as_value(),))
 
     __add__ = _operator("+", operator.add)
     __radd__ = _operator("+", operator.add, is_swapped=True)
@@ -90,7 +90,9 @@ class Expr(ValueOperators):
 
     def method(self, name: str, *arguments: object) -> Expr:
         """A method of the value: `t.items.method("size")`."""
-        return Operation(name, operator.methodcaller, (self, *map(lift, arguments)), is_method=True)
+        return BloomOperation(
+            name, operator.methodcaller, (self, *map(lift, arguments)), is_method=True
+        )
 
     def __getattr__(self, name: str) -> Callable[..., Expr]:
         """A function of a lattice: `self.votes.at("ann").size()`."""
@@ -99,13 +101,13 @@ class Expr(ValueOperators):
         return lambda *given: self.method(name, *given)
 
     def __eq__(self, other: object) -> Expr:  # type: ignore[override]
-        return Operation("==", operator.eq, (self, lift(other)))
+        return BloomOperation("==", operator.eq, (self, lift(other)))
 
     def __ne__(self, other: object) -> Expr:  # type: ignore[override]
-        return Operation("!=", operator.ne, (self, lift(other)))
+        return BloomOperation("!=", operator.ne, (self, lift(other)))
 
     def __invert__(self) -> Expr:
-        return Operation("not", operator.not_, (self,))
+        return BloomOperation("not", operator.not_, (self,))
 
     __hash__ = object.__hash__
 
@@ -159,7 +161,7 @@ COMPARED: Final[dict[str, ComparisonOperator]] = {
 }  # fmt: skip
 
 
-class Operation(Expr):
+class BloomOperation(Expr):
     """A function of the values of other expressions."""
 
     def __init__(
@@ -229,10 +231,10 @@ def lift(value: object) -> Expr:
         pairs = cast("Mapping[Any, Any]", value)
         keys = tuple(pairs)
         parts = tuple(map(lift, pairs.values()))
-        return Operation("dict", lambda *made: dict(zip(keys, made, strict=True)), parts)
+        return BloomOperation("dict", lambda *made: dict(zip(keys, made, strict=True)), parts)
     if isinstance(value, list | tuple) and _has_expression(cast("tuple[Any, ...]", value)):
         items = tuple(map(lift, cast("tuple[Any, ...]", value)))
-        return Operation("tuple", lambda *made: made, items)
+        return BloomOperation("tuple", lambda *made: made, items)
     return Value(value)
 
 
@@ -249,7 +251,7 @@ def fn(code: Callable[..., Any], name: str | None = None) -> Callable[..., Expr]
     called = name or getattr(code, "__name__", "function")
 
     def call(*arguments: object) -> Expr:
-        return Operation(called, code, tuple(map(lift, arguments)))
+        return BloomOperation(called, code, tuple(map(lift, arguments)))
 
     return call
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from caladan.language.bloom.expressions import (
     COMPARED,
+    BloomOperation,
     ColumnExpr,
-    Operation,
     Presence,
     as_row,
     is_function,
@@ -193,17 +193,17 @@ class Query:
             return self.also(Comparison("=", self.of_rows(code, bool), Constant(True)))
         if isinstance(condition, Presence):
             return self.present(condition)
-        if isinstance(condition, Operation) and condition.name == "&":
+        if isinstance(condition, BloomOperation) and condition.name == "&":
             return folded(Query.selected, condition.arguments, self)
         query, branches = self._branches(condition)
         if not 0 < len(branches) <= _MOST_BRANCHES:
-            query, node = self.value(Operation("bool", bool, (lift(condition),)))
+            query, node = self.value(BloomOperation("bool", bool, (lift(condition),)))
             branches = [(Comparison("=", node, Constant(True)),)]
         return query.also(*branches[0] if len(branches) == 1 else [Disjunction(tuple(branches))])
 
     def _branches(self, condition: object) -> tuple[Query, list[tuple[Literal, ...]]]:
         """A condition in disjunctive normal form; none if it is made of more than comparisons."""
-        if not isinstance(condition, Operation):
+        if not isinstance(condition, BloomOperation):
             return self, []
         if condition.name in COMPARED:
             query, left = self.value(condition.arguments[0])
