@@ -41,6 +41,7 @@ NO_THRESHOLDS = {
     "columns/runs.py": {"_GLANCE", "_WIDE_DIGIT", "_NARROW_DIGIT"},  # looked at; bits of a digit
     "columns/texts.py": {"_MOST"},  # of 32 bits
     "columns/decimals.py": {"_FITS", "_LIMB"},  # of 64 bits
+    "columns/times.py": {"_FITS"},  # of 64 bits
     "fixpoint/aggregates.py": {"_PART", "_PARTS"},  # bits of a decimal's number, three times
 }
 

@@ -99,10 +99,11 @@ class Domain:
         """The values of ranks as an Arrow array."""
         decoded = self.decode(words)
         if self.kind is Kind.DECIMAL:
+            wide = pa.array(decoded, CODED[self.kind])
             try:
-                return pa.array(decoded, pa.decimal128(38, 18))
+                return wide.cast(pa.decimal128(38, 18))
             except pa.ArrowInvalid:  # more digits after the point, or before it
-                return pa.array(decoded)
+                return wide
         if self.kind is not Kind.OBJECT:
             return pa.array(decoded, CODED.get(self.kind))
         try:
