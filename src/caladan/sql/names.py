@@ -272,7 +272,8 @@ def bag(
     With them, if permissive, the bad rows that were set aside; a missing value is not bad in SQL.
     """
     try:
-        return load(name, source, columns)
+        rows, rejected = load(name, source, columns)
+        return _with_validity(rows), rejected
     except CaladanError as problem:
         rows = None
         if all(found.code == "C036" for found in problem.diagnostics):
@@ -281,7 +282,17 @@ def bag(
             return rows, None
         if not permissive:
             raise
-        return load(name, source, columns, permissive=True)
+        rows, rejected = load(name, source, columns, permissive=True)
+        return _with_validity(rows), rejected
+
+
+def _with_validity(rows: pa.Table) -> pa.Table:
+    """The rows with a schema that says which columns lack values: Spark believes it."""
+    fields = [
+        field.with_nullable(column.null_count > 0)
+        for field, column in zip(rows.schema, rows.columns, strict=True)
+    ]
+    return rows.cast(pa.schema(fields)) if fields else rows
 
 
 def may_be_null(name: str, source: Source, columns: Sequence[Column]) -> frozenset[str]:
