@@ -13,6 +13,7 @@ from tests.spark.mesh.recursive import RECURSIVE
 
 import caladan
 from caladan.engines.spark.mesh import job
+from caladan.engines.spark.session import internals
 from caladan.program.events import (
     CliqueStarted,
     Event,
@@ -196,7 +197,7 @@ def test_without_slots_the_next_strategy_is_taken(
     def none(_: object) -> int:
         return 0
 
-    monkeypatch.setattr(job, "_slots", none)
+    monkeypatch.setattr(internals, "slots", none)
     monkeypatch.setattr(job, "_EXECUTORS", 0.0)
     told = Listening()
     db = caladan.connect(spark, listeners=[told])

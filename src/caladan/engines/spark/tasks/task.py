@@ -4,7 +4,7 @@
     evaluation   the same, and what it derives stays here
     listed       the facts of one relation, derived again, as Arrow batches: for Spark Connect
 
-TaskEvaluation can be stopped by the driver, through the line: the engine is interrupted as if by
+Evaluation can be stopped by the driver, through the line: the engine is interrupted as if by
 Ctrl-C, and what it has derived so far is handed out. A driver that cannot be reached is done
 without: then there is no progress to see, and stopping means that Spark ends the task.
 """
