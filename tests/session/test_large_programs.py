@@ -34,19 +34,19 @@ def test_deep_trees_are_drawn_in_parts(stage: str, cut: str, chain: str) -> None
     assert max(map(len, text.splitlines())) < 600
 
 
-def test_types_spread_through_a_chain_in_one_visit_each(
+def test_types_spread_through_a_chain_in_few_visits_each(
     chain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     visited: list[int] = []
-    feed = types._Inference.feed  # pyright: ignore[reportPrivateUsage]
+    offers = types._Inference.offers  # pyright: ignore[reportPrivateUsage]
 
-    def counted(self: Any, rule: CoreRule, *known: Any) -> bool:
+    def counted(self: Any, rule: CoreRule, *known: Any) -> Any:
         visited.append(rule.number)
-        return feed(self, rule, *known)
+        return offers(self, rule, *known)
 
-    monkeypatch.setattr(types._Inference, "feed", counted)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(types._Inference, "offers", counted)  # pyright: ignore[reportPrivateUsage]
     cal.connect("embedded").explain(chain, stage="rules")
-    assert len(visited) < 4 * LONG
+    assert LONG <= len(visited) < 6 * LONG
 
 
 @pytest.mark.parametrize("engine", ["embedded", "reference"])
