@@ -68,7 +68,7 @@ def test_a_table_for_people(call) -> None:
     assert lines[0] == "tc(1, B)"
     assert [line.split() for line in lines[3:5]] == [["1", "2"], ["1", "3"]]
     assert "2 facts" in lines
-    assert lines[-1].endswith("on reference, 4 rounds")
+    assert lines[-1].endswith("on reference, 3 rounds")
 
 
 def test_long_tables_say_how_much_is_left_out(call) -> None:
