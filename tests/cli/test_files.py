@@ -195,7 +195,10 @@ def test_a_long_diff_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     assert "+ and 30 more" in err
 
 
-def test_folders(rules: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders(
+    rules: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALADAN_INCLUDE", ".")  # rules that stand above a test
     Path("deep/er").mkdir(parents=True)
     Path("deep/er/good.dl").write_text(GOOD.replace("rules.dl", "../../rules.dl"))
     Path("deep/bad.dl").write_text("p(1). expect p(2).")

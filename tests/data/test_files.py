@@ -121,12 +121,14 @@ def test_tabs_have_no_quotes() -> None:
 
 def test_every_type() -> None:
     columns = tuple(Column(t.name, t) for t in TYPES if t is not Type.OBJECT)
-    Path("all.csv").write_text('1,2,3,4,0.1,NaN,"",TRUE,2024-01-31,2024-01-31,1.50,cafe\n')
+    values = '0.1,NaN,"",TRUE,2024-01-31,2024-01-31,90 minutes,1.50,cafe'
+    Path("all.csv").write_text(f"1,2,3,4,5,6,7,8,{values}\n")
     (row,) = rows("all.csv", columns)
-    assert row[:5] == (1, 2, 3, 4, pytest.approx(0.1))
-    assert math.isnan(row[5])  # type: ignore[arg-type]
-    assert row[6:] == (
-        "", True, dt.datetime(2024, 1, 31), dt.date(2024, 1, 31), Decimal("1.5"), b"\xca\xfe"
+    assert row[:9] == (1, 2, 3, 4, 5, 6, 7, 8, pytest.approx(0.1))
+    assert math.isnan(row[9])  # type: ignore[arg-type]
+    assert row[10:] == (
+        "", True, dt.datetime(2024, 1, 31), dt.date(2024, 1, 31), dt.timedelta(minutes=90),
+        Decimal("1.5"), b"\xca\xfe",
     )  # fmt: skip
 
 

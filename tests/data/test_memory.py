@@ -207,7 +207,7 @@ INFERRED = [
     ({"x": [1], "t": pa.array([dt.datetime(2024, 1, 1)])}, "x long, t datetime"),
     (pd.DataFrame({"x": np.array([1], "int32"), "y": ["a"]}), "x integer, y string"),
     (pl.DataFrame({"x": [1.5], "y": [dt.date(2024, 1, 1)]}), "x double, y date"),
-    (pa.table({"x": pa.array([1], pa.uint8())}), "x integer"),
+    (pa.table({"x": pa.array([1], pa.uint8())}), "x ubyte"),
 ]
 
 
