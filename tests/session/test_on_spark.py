@@ -152,7 +152,7 @@ def test_spark_is_started_quietly_and_stopped_at_the_end(tmp_path: Path) -> None
 import caladan
 from caladan.cli import main
 from pyspark import SparkContext
-print(main(["run", "tc.dl", "--facts", ".", "--format", "csv"]))
+print(main(["run", "tc.dl", "--facts", ".", "--format", "csv", "--engine", "spark"]))
 print(SparkContext._active_spark_context)
 with caladan.connect("spark", master="local[1]", conf={"spark.driver.memory": "1g"}) as db:
     db.add("arc", [(2, 3)])
