@@ -32,6 +32,8 @@ def mapped(node: Any, type: Type, values: Mapping[str, Any]) -> Any:
             return Constant(values[text])
         case Column(_, Type.STRING):
             return replace(node, type=type)
+        case Type():  # a row of the table, one of its kind
+            return node
         case tuple():
             return tuple(mapped(part, type, values) for part in node)
         case _ if is_dataclass(node):
