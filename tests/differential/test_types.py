@@ -15,11 +15,12 @@ from caladan.program import Column, Constant, Type
 
 MEANINGS: dict[Type, dict[str, Any]] = {
     Type.DATE: {"a": dt.date(1, 1, 1), "b": dt.date(1999, 12, 31), "c": dt.date(9999, 12, 31)},
-    # As doubles, the second and the third would be one.
+    # As doubles, the second and the third would be one. All have as many digits, as a column that
+    # rules derive has those of its values.
     Type.DECIMAL: {
-        "a": Decimal("-0.5"),
+        "a": Decimal("-12345678901234567.51"),
         "b": Decimal("12345678901234567.89"),
-        "c": Decimal("12345678901234567.90"),
+        "c": Decimal("12345678901234567.91"),
     },
     Type.BINARY: {"a": b"", "b": b"\x00", "c": b"\x00\xff"},
 }

@@ -52,7 +52,9 @@ def test_stats_tell_what_was_proposed() -> None:
     assert all(each.proposed >= each.confirmed > 0 for each in rule.search)
     assert sum(each.proposed for each in rule.search) < 500  # pairs over the hub are 49 * 49
     assert "proposed" in str(out.stats)
-    (rule,) = db.run("query t(X, Y, Z).", keep=False).stats.cliques[0].rules  # without `search=` likewise
+    (rule,) = (
+        db.run("query t(X, Y, Z).", keep=False).stats.cliques[0].rules
+    )  # without `search=` likewise
     assert {each.variable for each in rule.search} == {"Z"}
     assert all(500 > each.proposed >= each.confirmed > 0 for each in rule.search)
 
