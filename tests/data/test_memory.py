@@ -18,6 +18,7 @@ from caladan.data.load import load
 from caladan.data.source import source
 from caladan.program import Column, Type
 from caladan.program.diagnostics import CaladanError
+from caladan.program.types import decimal
 
 ARC = (Column("A", Type.INTEGER), Column("B", Type.DOUBLE))
 NAME = (Column("Name", Type.STRING),)
@@ -266,7 +267,7 @@ def test_files_have_no_objects(tmp_path) -> None:
 
 def test_columns_of_spark_frames() -> None:
     found = from_spark("r", [("a", "int"), ("b", "decimal(10,2)"), ("c", "timestamp_ntz")])
-    assert [c.type for c in found] == [Type.INTEGER, Type.DECIMAL, Type.DATETIME]
+    assert [c.type for c in found] == [Type.INTEGER, decimal(10, 2), Type.DATETIME]
     with pytest.raises(CaladanError, match="array<int>"):
         from_spark("r", [("a", "array<int>")])
 
