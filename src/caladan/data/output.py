@@ -225,11 +225,11 @@ def _check_missing(table: pa.Table, format: str) -> None:
     """C037 where a missing text would be read back as an empty one, or as no row at all."""
     columns: list[Any] = table.columns
     for name, column in zip(table.column_names, columns, strict=True):
-        is_text = pa.types.is_string(column.type)
+        is_text = pa.types.is_string(column.type) or pa.types.is_binary(column.type)
         if column.null_count and is_text and (format == "tsv" or len(columns) == 1):
             raise error(
                 "C037",
-                f"cannot write: texts of column {name} are missing, which a .{format} file "
+                f"cannot write: values of column {name} are missing, which a .{format} file "
                 f"{'of one column ' if format == 'csv' else ''}cannot tell from empty ones",
                 help="write .parquet or .json, or put a text in their place with coalesce",
             )

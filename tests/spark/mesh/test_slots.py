@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 
 from caladan.columns.domains import InternedDomain, OffsetDomain, TextDomain
 from caladan.columns.layout import Packing
+from caladan.columns.ranks import CODED
 from caladan.engines.spark.mesh.messages import (
     TaskStatus,
     Verdict,
@@ -50,14 +51,25 @@ def test_numbers_arrive(rows: list[tuple[int, int]]) -> None:
     assert list(zip(*(f.tolist() for f in came.fields), strict=True)) == rows
 
 
-@given(st.lists(st.text(max_size=5), min_size=1, max_size=30), st.lists(st.text(max_size=5)))
-def test_texts_arrive_though_the_other_side_numbers_them_differently(
-    texts: list[str], known: list[str]
+VALUES = {
+    Kind.STRING: st.text(max_size=5),
+    Kind.BINARY: st.binary(max_size=5),
+    Kind.DECIMAL: st.decimals(-(10**9), 10**9, places=3),
+}
+
+
+@given(st.data(), st.sampled_from(sorted(VALUES, key=str)))
+def test_values_arrive_though_the_other_side_numbers_them_differently(
+    data: st.DataObject, kind: Kind
 ) -> None:
-    here, there = TextDomain([]), TextDomain(list(dict.fromkeys(known)))
-    given_words = here.take(texts)
-    came = sent(slot(TextCodec(here)), Batch(len(texts), (given_words,)), slot(TextCodec(there)))
-    assert there.arrow(came.fields[0], "string").to_pylist() == texts
+    values = data.draw(st.lists(VALUES[kind], min_size=1, max_size=30))
+    known = data.draw(st.lists(VALUES[kind], unique=True))
+    here, there = TextDomain([], kind), TextDomain(known, kind)
+    given_words = here.take(values)
+    outward, inward = TextCodec(here), TextCodec(there)
+    came = sent(slot(outward), Batch(len(values), (given_words,)), slot(inward))
+    assert there.arrow(came.fields[0], CODED[kind]).to_pylist() == values
+    assert outward.values(given_words).tolist() == inward.values(came.fields[0]).tolist()
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=50))

@@ -35,20 +35,21 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from caladan.columns.domains import CodedDomain, Domain, SortedDomain, TextDomain
 from caladan.columns.layout import concatenated
 from caladan.columns.packed import PackedRelation
+from caladan.columns.ranks import CODED
 from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh import snapshot
+from caladan.engines.spark.mesh.shuffle import stream_of
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
 from caladan.engines.spark.session.staging import created, opened
 from caladan.program.diagnostics import without_user
 from caladan.program.events import sendable
 from caladan.rules.program import DeltaProgram
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Of what is saved; it also changes where the same facts come to lie elsewhere."""
 
 Relations = Mapping[str, tuple[StoredRelation, Sequence[Domain]]]
@@ -87,7 +88,7 @@ def _add_domain(update: Callable[[Any], None], domain: Domain) -> None:
     update(repr((type(domain).__name__, domain.kind.name)).encode())
     match domain:
         case CodedDomain():
-            update(_stream(domain.values))
+            update(stream_of(domain.values))
         case SortedDomain():
             update(domain.ranks(np.arange(domain.size, dtype=np.uint32)).data)
         case _ if not domain.grows:  # distances from a base
@@ -106,17 +107,9 @@ def _add_rows(
     order = np.lexsort(ranks)
     for domain, words, values in zip(domains, columns, ranks, strict=True):
         if isinstance(domain, TextDomain):
-            update(_stream(domain.arrow(words[order], pa.string())))
+            update(stream_of(domain.arrow(words[order], CODED[domain.kind])))
         else:
             update(np.ascontiguousarray(values[order]).data)
-
-
-def _stream(values: pa.Array) -> bytes:
-    sink: Any = pa.BufferOutputStream()
-    table = pa.table({"values": values})
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
 
 
 _MAGIC: Final = b"caladan checkpoint %d\n" % FORMAT

@@ -2,7 +2,8 @@
 
 Tasks encode the same inputs in the same way, so words of closed domains mean the same everywhere
 and travel as they are; facts whose columns are all closed travel as packed keys. A domain that
-grows gives words in its own order in every task; of those the values travel: ranks, or texts.
+grows gives words in its own order in every task; of those the values travel: ranks, or
+texts as Arrow writes them.
 
 A `Slot` is a kind of batch, numbered alike in all tasks: candidates for a relation, what a rule
 contributes to groups, or new facts for a copy. Its `spread` says where rows go.
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from caladan.columns.domains import Domain, TextDomain
 from caladan.columns.kernels import packs
 from caladan.columns.layout import Keys, Mask, Packing, Words
+from caladan.columns.ranks import CODED
 from caladan.engines.spark.mesh.placement import Columns, Heavy
 
 Field: TypeAlias = NDArray[Any]
@@ -89,33 +91,41 @@ class RankCodec:
 
 @dataclass(frozen=True, slots=True)
 class TextCodec:
-    """Words of texts that rules compute: each different text travels once in a batch."""
+    """Words of values that rules compute: each different value travels once in a batch."""
 
     domain: TextDomain
 
     def outward(self, field: Field) -> list[Field]:
         different, places = np.unique(field, return_inverse=True)
-        texts = [text.encode() for text in self._texts(different)]
-        lengths = np.array([len(text) for text in texts], np.int64)
-        head = np.array([len(texts), lengths.sum()], np.int64)
-        written = np.frombuffer(b"".join(texts), np.uint8)
-        return [head, lengths, written, places.astype(np.uint32)]
+        written = np.frombuffer(stream_of(self._values(different)), np.uint8)
+        return [np.array([len(written)], np.int64), written, places.astype(np.uint32)]
 
     def inward(self, take: Callable[[Any, int], Field], rows: int) -> Field:
-        count, size = (int(number) for number in take(np.int64, 2))
-        ends = np.cumsum(take(np.int64, count)).tolist()
-        written = take(np.uint8, size).tobytes()
-        starts = [0, *ends[:-1]]
-        texts = [written[a:b].decode() for a, b in zip(starts, ends, strict=True)]
-        return self.domain.take(texts)[take(np.uint32, rows)]
+        written = take(np.uint8, int(take(np.int64, 1)[0]))
+        with pa.ipc.open_stream(pa.py_buffer(written.tobytes())) as reader:
+            values = reader.read_all().column(0).combine_chunks()
+        return self.domain.take_column(values)[take(np.uint32, rows)]
 
     def values(self, field: Field) -> Keys:
         different, places = np.unique(field, return_inverse=True)
-        hashes = [zlib.crc32(text.encode()) for text in self._texts(different)]
+        hashes = [zlib.crc32(_bytes_of(value)) for value in self._values(different).to_pylist()]
         return np.array(hashes, np.uint64)[places]
 
-    def _texts(self, words: Words) -> list[str]:
-        return self.domain.arrow(words, pa.string()).to_pylist()
+    def _values(self, words: Words) -> pa.Array:
+        return self.domain.arrow(words, CODED[self.domain.kind])
+
+
+def stream_of(values: pa.Array) -> bytes:
+    """A column as Arrow's stream has it: the same bytes for the same values."""
+    sink: Any = pa.BufferOutputStream()
+    table = pa.table({"values": values})
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def _bytes_of(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
 
 
 def codec(domain: Domain) -> Codec:
