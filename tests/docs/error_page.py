@@ -104,7 +104,7 @@ PROSE = {
     "C042": "`max_rounds`, `max_facts` or `timeout` ended the run, or sums of a recursion that "
     "would never settle; what was derived so far is still handed out.",
     "C043": "Ctrl-C, or a cancelled cell of a notebook. What was derived so far is still handed "
-    "out.",
+    "out. Also a call that waited for a Bloom instance when `stop()` ended it.",
     "C044": "Spark itself failed: an executor was lost, a disk is full. The message has Spark's "
     "reason in one line; `--debug` shows all of it, and in Python it is the cause of the "
     "exception.",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -203,3 +204,113 @@ def test_a_wrong_rule_is_told_with_its_line(name: str) -> None:
     text = told(rules(body, t=bloom.table(), s=bloom.scratch()))
     assert expected in text
     assert "test_diagnostics.py:" in text or name == "a presence as a value"
+
+
+SLIPS: dict[str, tuple[Callable[[Any], object], str]] = {
+    "<= of lattices": (lambda m: m.largest <= m.other, "`largest <= …` is an expression that no"),
+    "<= of a value": (lambda m: m.largest <= 5, "`largest <= …` is an expression"),
+    "<= of a collection": (lambda m: m.largest <= m.t, "collection of facts, not a value"),
+    "<+ of lattices": (lambda m: m.largest < +m.other, "do not compare whole collections"),
+    "<- of lattices": (lambda m: m.largest < -m.other, "`largest < …` is an expression"),
+    "<~ of lattices": (lambda m: m.largest < ~m.other, "`largest < …` is an expression"),
+    "| of lattices": (lambda m: m.largest | m.other, "`largest | …` is an expression"),
+    "+ of a lattice": (lambda m: m.largest + 1, "`largest + …` is an expression"),
+    "<= of collections": (lambda m: m.t <= m.u, "do not compare whole collections"),
+    "<= of facts": (lambda m: m.t <= [(1, 2)], "do not compare whole collections"),
+    "<+": (lambda m: m.t < +m.u, "do not compare whole collections"),
+    "<-": (lambda m: m.t < -m.u, "do not compare whole collections"),
+    "<~": (lambda m: m.t < ~m.u, "do not compare whole collections"),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_what_is_a_rule_in_bud_and_none_in_python_names_the_operators(slip: str) -> None:
+    """A comparison is an expression: as a statement of its own it would vanish."""
+    make, problem = SLIPS[slip]
+    collections = {"t": bloom.table(), "u": bloom.scratch()}
+    lattices = {"largest": bloom.lmax(), "other": bloom.lmax(), "over": bloom.lbool()}
+
+    def group(self: Any) -> None:
+        self.over |= self.other > 3  # reads an expression
+        make(self)
+
+    text = told(rules(group, **collections, **lattices))
+    assert "[C050]" in text
+    assert problem in text
+    assert "`|=` (Bloom's `<=`), `+=` (`<+`), `-=` (`<-`), `<<=` (`<+-`), `@=` (`<~`)" in text
+    assert re.search(r"test_diagnostics.py:\d+:", text), "the line of the slip"
+
+
+def test_expressions_on_lattices_that_rules_read() -> None:
+    def group(self: Any) -> None:
+        small = (self.m <= 5) & (self.n > 3)  # one lattice in each of a rule's places
+        self.t |= self.u.where(small, ~(self.m > 7), self.m != self.n)
+        self.t |= self.u.where(self.n + 1 > 9).project("key", val=self.m == 4)
+        self.b |= self.m == 4
+        self.k |= {"x": self.m + 1}
+
+    made = rules(group, t=bloom.table(), u=bloom.scratch(), m=bloom.lmax(), n=bloom.lmax(),
+                 b=bloom.lbool(), k=bloom.lmap())()  # fmt: skip
+    made.insert("u", [(1, 2)])
+    made.insert("m", [4])
+    made.insert("n", [8])
+    made.tick()
+    assert made.value("b") is True, "`==` of a lattice is an expression too"
+    assert made["t"].rows() == [(1, 2)]
+    assert "[C050]: `m` is read as a value in rules alone" in told(lambda: made.m <= 5)
+
+
+def test_iterating_ends() -> None:
+    """Collections have columns by name, `t["a"]`, which Python would ask for 0, 1, 2, …"""
+
+    def iterates(self: Any) -> None:
+        self.t |= [row for row in self.u]  # noqa: C416
+
+    def iterates_a_stream(self: Any) -> None:
+        self.t |= list(self.u.where(self.u.val > 1))
+
+    collections = {"t": bloom.table(), "u": bloom.scratch(), "m": bloom.lset()}
+    assert "[C050]: rules do not iterate `u`" in told(rules(iterates, **collections))
+    assert "[C050]: a stream is not iterated" in told(rules(iterates_a_stream, **collections))
+    Made = rules(lambda self: None, **collections)
+    made = Made()
+    made.insert("t", [(1, 2), (0, 1)])
+    made.insert("m", [{4}])
+    made.tick()
+    assert list(made.t) == [(0, 1), (1, 2)]
+    assert (1, 2) in made.t
+    assert [*made.m] == [(frozenset({4}),)]
+    assert list(made) == ["t", "u", "m"], "the collections of the user, and no clock"
+    assert "[C010]: there is no collection `0`" in told(lambda: made[0])
+    assert "[C050]" in told(lambda: list(Made.t))
+
+
+def test_outer_joins_are_of_two_collections() -> None:
+    """As in Bud: of three, the left side would be a product."""
+
+    def three(self: Any) -> None:
+        self.t |= (self.t * self.u * self.v).outer("key").project(self.t.key, self.v.val)
+
+    def one_by_one(self: Any) -> None:
+        both = (self.t * self.u).outer("key").flatten()
+        self.all |= (both * self.v).outer("key").project(both.key, both.val_2, self.v.val)
+
+    names = {name: bloom.table() for name in "tuv"}
+    assert "[C050]: outer() joins two collections, not 3" in told(rules(three, **names))
+    made = rules(one_by_one, **names, all=bloom.scratch("k", "u", "v"))()
+    made.insert("t", [(1, 1), (2, 1), (3, 1)])
+    made.insert("u", [(1, 5), (2, 6)])
+    made.insert("v", [(2, 7), (3, 8)])
+    assert made.tick()["all"].rows() == [(1, 5, None), (2, 6, 7), (3, None, 8)]
+
+
+def test_what_looks_like_a_condition_or_a_join_and_is_none() -> None:
+    def compares(self: Any) -> None:
+        self.t |= self.t.where(self.u == 5)
+
+    def multiplies(self: Any) -> None:
+        self.t |= self.t * 2
+
+    collections = {"t": bloom.table(), "u": bloom.scratch()}
+    assert "[C050]: a condition that is False for every row" in told(rules(compares, **collections))
+    assert "[C050]: `*` joins collections, not 2" in told(rules(multiplies, **collections))

@@ -84,3 +84,50 @@ def test_what_is_not_monotone_on_a_lattice_is_told() -> None:
     assert {"largest", "over"} <= set(report.monotone)
     assert "exact" not in report.monotone
     assert [point.why for point in report.points] == ["`reveal`, which is not known to be monotone"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "rule", "source"),
+    [
+        ("table t(a).", "s(X) <- u(X), ~t(X).", "t"),
+        ("scratch t(a).", "s(X) <- u(X), ~t(X).", "t"),
+        ("temp t(a).", "s(count<X>) <- t(X).", "t"),
+        ("input t(a).", "s(count<X>) <- t(X).", "t"),
+        ("channel t(a).", "s(count<X>) <- t(X). @async t(X) <- s(X).", "t"),
+        ("loopback t(a).", "s(count<X>) <- t(X). @async t(X) <- s(X).", "t"),
+        ("periodic t(1).", "s(count<X>) <- t(X, _).", "t"),
+        ("stdio t.", "s(count<X>) <- t(X).", "t"),
+        ("table t(a).", "s(X) <- u(X), ~v(X). v(X) <- t(X).", "t"),
+        ("table t(a).", "s(X) <- u(X), ~v(X). @next v(X) <- t(X).", "t"),
+        ("table t(a).", "@delete t(X) <- u(X).", "u"),
+        ("table t(a => b).", "@upsert t(X, X) <- u(X).", "u"),
+        ("table t(a => b).", "t(X, N) <- u(X), clock(N, _).", "u"),
+    ],
+)  # fmt: skip
+def test_calm_knows_every_way_in_which_facts_arrive(declared: str, rule: str, source: str) -> None:
+    made = bloom.program(f"{declared} scratch u(a). scratch v(a). scratch s(a).\n{rule}")
+    report = calm(made.wired)
+    assert any(source in sources for sources in report.coordinate.values())
+    assert "coordination is needed:" in made.explain("calm")
+
+
+def test_calm_asks_for_no_more_than_it_must() -> None:
+    made = bloom.program(
+        "table t(a). input u(a). input w(a). scratch v(a). scratch s(a). scratch r(a).\n"
+        "t(X) <- u(X). v(X) <- t(X). s(X) <- v(X), ~r(X). r(X) <- u(X), w(X)."
+    )
+    report = calm(made.wired)
+    assert set(report.coordinate.values()) == {("u", "w")}, "not r, which rules fill"
+    assert set(report.monotone) == {"t", "u", "w", "v", "r"}
+    assert report.together == {"r": ("u", "w")}
+    assert "r joins facts of u, w" in made.explain("calm")
+    grows = bloom.program("table t(a). scratch u(a). t(X) <- u(X).")
+    assert "coordination: none is needed" in grows.explain("calm")
+    grows.insert("t", [(1,)])
+    assert "coordination: none is needed" in grows.explain("calm")
+    grows.delete("t", [(1,)])
+    assert "t has to wait for all of t, u: facts are deleted by calls" in grows.explain("calm")
+    fed = bloom.program("table t(a). scratch u(a). scratch s(a). t(1). s(X) <- u(X), ~t(X).")
+    assert not calm(fed.wired).coordinate
+    fed.insert("t", [(2,)])
+    assert "s has to wait for all of t: negation" in fed.explain("calm")

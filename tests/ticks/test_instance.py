@@ -2,8 +2,11 @@
 
 import gc
 import io
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -62,15 +65,99 @@ def test_callbacks_changes_and_sync_do() -> None:
         assert kvs.sync_do(lambda: seen[-1]) == {(3, 2)}
 
 
-def test_a_failure_in_the_background_reaches_whoever_waits() -> None:
+def test_a_failure_in_the_background_reaches_every_later_call(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     kvs = KVS()
     kvs.insert("state", [("a", 1)])
     kvs.tick()
     kvs.run()
     with pytest.raises(bloom.KeyViolation):
         kvs.call("state", [("a", 2)], "reply", timeout=30)
+    err = capsys.readouterr().err
+    assert err.startswith("<KVS after 1 ticks> stopped:\nerror[C070]: two facts of `state`")
+    assert "Traceback" not in err
+    assert kvs["state"].rows() == [("a", 1)], "what it holds can be read, now that it is known"
+    acts: list[Callable[[], object]] = [
+        lambda: kvs.insert("put", [(1, "b", 2)]), lambda: kvs.upsert("state", [("a", 2)]),
+        lambda: kvs.delete("state", [("a", 1)]), lambda: kvs.on("reply", print),
+        kvs.tick, kvs.sync_do, lambda: kvs.call("get", [(1, "a")], "reply", timeout=30),
+    ]  # fmt: skip
+    for act in acts:
+        with pytest.raises(bloom.KeyViolation):
+            act()
+    kvs.run()
+    assert kvs.call("get", [(1, "a")], "reply", timeout=30) == {(1, 1)}
     kvs.stop()
-    assert kvs["state"].rows() == [("a", 1)]
+
+
+@pytest.mark.parametrize("act", ["insert", "read", "value", "changes", "stop", "run"])
+def test_the_next_call_raises_a_failure_that_nobody_waited_for(act: str) -> None:
+    class Fails(bloom.Bloom):
+        t = bloom.table("a", to="b")
+        m = bloom.lmax()
+
+    program = Fails().run()
+    failed = threading.Event()
+    program.on("t", lambda facts: failed.set())
+    program.on("t", lambda facts: 1 / 0)  # type: ignore[arg-type, return-value]
+    program.insert("t", [(1, 2)])
+    assert failed.wait(30)
+    for thread in threading.enumerate():
+        if thread.name == "bloom":
+            thread.join(30)
+    acts: dict[str, Callable[[], object]] = {
+        "insert": lambda: program.insert("t", [(2, 2)]), "read": lambda: program["t"],
+        "value": lambda: program.value("m"), "changes": lambda: program.changes("t"),
+        "stop": program.stop, "run": program.run,
+    }  # fmt: skip
+    with pytest.raises(ZeroDivisionError):
+        acts[act]()
+    program.stop()
+
+
+def test_a_script_whose_program_fails_says_so_and_ends_with_its_exit_code() -> None:
+    script = (
+        "from caladan import bloom\n"
+        "p = bloom.program('table t(a => b).').run()\n"
+        "p.insert('t', [(1, 2), (1, 3)])\n"
+        "import time\n"
+        "while any(t.name == 'bloom' for t in __import__('threading').enumerate()):\n"
+        "    time.sleep(0.01)\n"
+        "p.insert('t', [(4, 5)])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "stopped:\nerror[C070]" in done.stderr
+    assert "line 7" in done.stderr, "where the next call stands"
+
+
+def test_who_waits_is_woken_by_stop() -> None:
+    kvs = KVS().run()
+    ended: list[str] = []
+
+    def wait(act: Callable[[], object]) -> None:
+        try:
+            act()
+        except CaladanError as problem:
+            ended.append(problem.diagnostics[0].message)
+
+    threads = [
+        threading.Thread(target=wait, args=(lambda: kvs.call("get", [(1, "no")], "reply"),)),
+        threading.Thread(target=wait, args=(lambda: kvs.call("get", [(2, "no")], "reply", None),)),
+    ]
+    for each in threads:
+        each.start()
+    end = time.monotonic() + 30
+    while kvs.stats.ticks < 2 and time.monotonic() < end:
+        time.sleep(0.01)
+    started = time.monotonic()
+    kvs.stop()
+    for each in threads:
+        each.join(30)
+    assert time.monotonic() - started < 5
+    assert set(ended) <= {"the instance was stopped before facts of `reply` came"}
+    assert len(ended) == 2
 
 
 def test_what_is_due_survives_a_tick_that_failed() -> None:
@@ -212,6 +299,11 @@ def test_lines_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         def note(self) -> None:
             self.heard |= self.terminal
 
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\n"), "utf-8"))
+    echo = Echo().run()
+    with pytest.raises(UnicodeDecodeError):
+        echo.call("terminal", [], "heard", timeout=30)
+    echo.stop()
     monkeypatch.setattr("sys.stdin", io.StringIO("one\ntwo\n"))
     with Echo().run() as echo:
         end = time.monotonic() + 30

@@ -214,7 +214,7 @@ def test_a_table_that_several_strata_read(repair: bloom.Repair) -> None:
         "q(A, C) <- n(A, C), t(A, _), ~t(_, A).",
         repair=repair,
     )
-    assert program.strata == {"clock": 0, "t": 0, "p": 0, "n": 1, "q": 1}
+    assert program.strata == {"t": 0, "p": 0, "n": 1, "q": 1}
     program.insert("t", [(1, 2), (2, 3), (3, 4)])
     assert program.tick()["q"].rows() == [(1, 3)]
     program.delete("t", [(1, 2)])

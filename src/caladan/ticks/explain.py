@@ -8,13 +8,13 @@ calm        what is monotone, and what needs coordination
 
 CALM is consistency as logical monotonicity: what only ever adds facts gives the same in the end, in
 whichever order messages arrive. A *point of order* takes back what it said when more comes: a
-negation, an aggregate, a delete or an upsert. Where it lies downstream of something that arrives
-from elsewhere, those involved have to agree that all has arrived: coordination is needed there.
+negation, an aggregate, a delete, an upsert or the clock. Downstream of facts that arrive from
+outside, it has to wait until all of them have arrived: coordination is needed there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,7 +24,7 @@ from caladan.explain import terms
 from caladan.explain.operators import operators
 from caladan.explain.pcg import pcg
 from caladan.explain.terms import comparison, expression, expressions
-from caladan.language.bloom.schema import CollectionKind, Schema
+from caladan.language.bloom.schema import CLOCK, CollectionKind, Schema
 from caladan.language.deals import printer
 from caladan.pipeline import PASSES, Compiled, Request
 from caladan.program import (
@@ -63,25 +63,32 @@ class Calm:
     monotone: tuple[str, ...]
     points: tuple[PointOfOrder, ...]
     coordinate: Mapping[PointOfOrder, tuple[str, ...]]
+    together: Mapping[str, tuple[str, ...]]
+    """Relations whose rules join facts of one tick, and the collections these facts arrive in."""
 
 
-_ARRIVING = (CollectionKind.CHANNEL, CollectionKind.INPUT, CollectionKind.STDIO)
+Handed = Mapping[str, Collection[str]]
+"""The collections that calls have changed, each with how: insert, delete, upsert."""
+
 _TAKES_BACK = {"delete": "facts are deleted", "upsert": "facts are replaced"}
 
 
-def calm(wired: TickProgram) -> Calm:
-    """The report of a program."""
-    points = tuple(dict.fromkeys(_points(wired)))
+def calm(wired: TickProgram, handed: Handed | None = None) -> Calm:
+    """The report of a program; `handed` adds collections that rules fill and calls change too.
+
+    Facts arrive in every collection that no rule fills, from `insert`, a channel, a timer or
+    standard input: whoever reads it cannot know whether all facts are there.
+    """
+    handed = handed or {}
+    points = tuple(dict.fromkeys((*_points(wired), *_edits(handed))))
     upstream = _upstream(wired)
-    fed = {rule.head for rule in wired.rules}  # inputs of a module that another one feeds
-    arriving = [n for n, s in wired.schemas.items() if s.kind in _ARRIVING and n not in fed]
+    arriving = _arriving(wired, handed)
     tainted = {point.relation for point in points}
     owners = {_owner(point.relation, wired) for point in points}
     monotone = tuple(
         name
         for name, schema in wired.schemas.items()
-        if not schema.kind.is_element
-        and schema.kind is not CollectionKind.CLOCK
+        if not schema.kind.is_internal
         and not (upstream.get(name, {name}) | {name}) & (tainted | owners)
     )
     coordinate: dict[PointOfOrder, tuple[str, ...]] = {}
@@ -89,7 +96,52 @@ def calm(wired: TickProgram) -> Calm:
         above = upstream.get(point.reads, set[str]()) | {point.reads}
         if sources := tuple(name for name in arriving if name in above):
             coordinate[point] = sources
-    return Calm(monotone, points, coordinate)
+    return Calm(monotone, points, coordinate, _together(wired, arriving))
+
+
+def _arriving(wired: TickProgram, handed: Handed) -> list[str]:
+    """Collections whose facts come from outside; inputs that a rule of another module fills don't.
+
+    A channel or a loopback has facts that were sent, so rules that send to it do not count.
+    """
+    filled: set[str] = set()
+    for rule in wired.rules:
+        later = wired.schemas[rule.head].later
+        if later is None or later[1] in ("next", "upsert"):
+            filled.add(_owner(rule.head, wired))
+    return [
+        name
+        for name, schema in wired.schemas.items()
+        if not (schema.kind.is_internal or schema.kind is CollectionKind.OUTPUT)
+        and (name not in filled or name in handed)
+    ]
+
+
+def _together(wired: TickProgram, arriving: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """For each relation that joins facts of one tick, the collections that these arrive in."""
+    own = {name for name in arriving if not wired.schemas[name].kind.persists}
+    direct: dict[str, list[str]] = {}
+    for rule in wired.rules:
+        if not wired.schemas[owner := _owner(rule.head, wired)].kind.persists:
+            direct.setdefault(owner, []).extend(atom.relation for atom in rule.positive)
+    found: dict[str, dict[str, None]] = {}
+    for rule in wired.rules:
+        passing = [
+            own & {*reachable([atom.relation], lambda each: direct.get(each, ()))}
+            for atom in rule.positive
+            if not wired.schemas[atom.relation].kind.persists
+        ]
+        if sum(map(bool, passing)) > 1:
+            names = dict.fromkeys(sorted(set[str]().union(*passing)))
+            found.setdefault(_owner(rule.head, wired), {}).update(names)
+    return {name: tuple(sources) for name, sources in found.items()}
+
+
+def _edits(handed: Handed) -> Iterable[PointOfOrder]:
+    for name, ways in handed.items():
+        for way in sorted(ways):
+            if way in _TAKES_BACK:
+                yield PointOfOrder(name, name, f"{_TAKES_BACK[way]} by calls", "")
 
 
 def _points(wired: TickProgram) -> Iterable[PointOfOrder]:
@@ -98,6 +150,8 @@ def _points(wired: TickProgram) -> Iterable[PointOfOrder]:
         for atom in rule.atoms:
             if atom.negated:
                 yield PointOfOrder(rule.head, atom.relation, "negation", group)
+            elif atom.relation != CLOCK and any(a.relation == CLOCK for a in rule.atoms):
+                yield PointOfOrder(rule.head, atom.relation, "it reads the clock", group)
         folds = [a.function for a in rule.arguments if isinstance(a, Aggregate)]
         for name in folds:
             yield PointOfOrder(rule.head, rule.atoms[0].relation, f"the aggregate {name}", group)
@@ -129,24 +183,29 @@ def _upstream(wired: TickProgram) -> dict[str, set[str]]:
     }
 
 
-def report(wired: TickProgram) -> str:
+def report(wired: TickProgram, handed: Handed | None = None) -> str:
     """The report as text."""
-    found = calm(wired)
+    found = calm(wired, handed)
     lines = [f"monotone: {', '.join(found.monotone) or '(nothing)'}"]
     lines.append("points of order:" if found.points else "points of order: none")
     for point in found.points:
         where = f" in {point.group}" if point.group else ""
         head, read = _shown(point.relation, wired), _shown(point.reads, wired)
         lines.append(f"  {head} <- {read}: {point.why}{where}")
-    if not found.coordinate:
-        lines.append("coordination: none is needed; whatever the order, the outcome is the same")
-        return "\n".join(lines)
-    lines.append("coordination is needed:")
+    lines.append(
+        "coordination is needed:"
+        if found.coordinate
+        else "coordination: none is needed; whatever the order, the outcome is the same"
+    )
     for point, sources in found.coordinate.items():
         lines.append(
             f"  {_shown(point.relation, wired)} has to wait for all of {', '.join(sources)}: "
             f"{point.why}"
         )
+    if found.together:
+        lines.append("facts that last one tick, and have to arrive in the same one:")
+    for name, sources in found.together.items():
+        lines.append(f"  {_shown(name, wired)} joins facts of {', '.join(sources)}")
     return "\n".join(lines)
 
 
@@ -180,7 +239,9 @@ _HEADINGS: Final = {
 }
 
 
-def explain(wired: TickProgram, engine: TickEngine, stage: str) -> str:
+def explain(
+    wired: TickProgram, engine: TickEngine, stage: str, handed: Handed | None = None
+) -> str:
     """A stage, or all of them, each below its heading."""
     if stage not in (*_HEADINGS, "all"):
         names = ("all", *_HEADINGS)
@@ -190,13 +251,13 @@ def explain(wired: TickProgram, engine: TickEngine, stage: str) -> str:
             help=did_you_mean(stage, names) or f"the stages are {', '.join(names)}",
         )
     shown: dict[str, Callable[[], str]] = {
-        "relations": lambda: relations(wired.schemas.values()),
+        "relations": lambda: relations(_used(wired)),
         "rules": lambda: rules(wired.program),
         "pcg": lambda: pcg(_compiled(wired)),
         "operators": lambda: operators(_compiled(wired)),
         "delta": lambda: delta(wired),
         "ticks": lambda: ticks(engine),
-        "calm": lambda: report(wired),
+        "calm": lambda: report(wired, handed),
     }
     return "\n\n".join(
         f"== {heading} ==\n\n{shown[name]()}"
@@ -230,6 +291,12 @@ def _compiled(wired: TickProgram) -> Compiled:
 
 def _typed(rule: CoreRule) -> CoreRule:
     return replace(rule, types={v: Type.OBJECT for a in rule.atoms for v in a.variables})
+
+
+def _used(wired: TickProgram) -> Iterable[Schema]:
+    """The schemas, without a clock that no rule reads."""
+    read = {atom.relation for rule in wired.rules for atom in rule.atoms}
+    return (s for n, s in wired.schemas.items() if n in read or s.kind is not CollectionKind.CLOCK)
 
 
 def relations(schemas: Iterable[Schema]) -> str:

@@ -8,6 +8,10 @@
 Ticks are driven by hand (`tick`), or by a thread of the instance (`run` … `stop`) that ticks when
 facts are handed in, when the last tick left something to do, or when a timer is due. Facts can be
 handed in from any thread; callbacks run on the thread that ticks, after the tick.
+
+If a tick fails on that thread, the thread prints the failure on stderr and ends. The next call of
+any method raises the failure, and so does every later attempt to hand in facts or to wait, until
+`stop()` or `run()`.
 """
 
 from __future__ import annotations
@@ -16,14 +20,15 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 from caladan.language.bloom.module import Module, reserve, unknown
 from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.language.bloom.text import module
 from caladan.language.bloom.values import revealed
-from caladan.program.diagnostics import error
+from caladan.program.diagnostics import CaladanError, error
 from caladan.ticks.dataflow import Change
 from caladan.ticks.engine import Edits, Repair, TickEngine
 from caladan.ticks.extent import Fact
@@ -70,6 +75,10 @@ class Bloom(Module):
         self._thread: threading.Thread | None = None
         self._is_stopping = False
         self._failure: BaseException | None = None
+        self._is_raised = False
+        """Whether a caller has seen the failure: what the program holds can then be read."""
+        self._handed: dict[str, set[str]] = {}
+        """The collections that calls have changed, and how: insert, delete, upsert."""
         self._stats = TickStats()
         self._timers = [
             Timer(name, schema.period, clock)
@@ -82,6 +91,7 @@ class Bloom(Module):
             if schema.kind.sends and self._wired.due(name, "async") is not None
         ]
         self._network.join(self, self.address)
+        self._recorder.contents = self.__getitem__
         for name, when, (row,) in self._recorder.bootstrap:
             fact = self._engine.extents[name].fact(row)
             if when == "async":
@@ -101,15 +111,20 @@ class Bloom(Module):
 
     def insert(self, name: str, rows: Iterable[Any]) -> None:
         """Hand facts in; they are there in the next tick. For a lattice, values to merge."""
-        self._put(name, Edits(insert=self._facts(name, rows, "insert")))
+        self._hand_in(name, Edits(insert=self._facts(name, rows, "insert")), "insert")
 
     def delete(self, name: str, rows: Iterable[Any]) -> None:
         """Delete facts of a table as the next tick starts."""
-        self._put(name, Edits(delete=self._facts(name, rows, "delete")))
+        self._hand_in(name, Edits(delete=self._facts(name, rows, "delete")), "delete")
 
     def upsert(self, name: str, rows: Iterable[Any]) -> None:
         """Put facts of a table in the place of those with the same key, as the next tick starts."""
-        self._put(name, Edits(upsert=self._facts(name, rows, "upsert")))
+        self._hand_in(name, Edits(upsert=self._facts(name, rows, "upsert")), "upsert")
+
+    def _hand_in(self, name: str, edits: Edits, how: str) -> None:
+        self._raise_failure()
+        self._handed.setdefault(name, set()).add(how)
+        self._put(name, edits)
 
     def _put(self, name: str, edits: Edits) -> None:
         """Hand something in, for the next tick; nothing at all, if a tick is all that is wanted."""
@@ -135,6 +150,7 @@ class Bloom(Module):
 
     def tick(self, n: int = 1) -> Self:
         """Go through `n` ticks."""
+        self._raise_failure()
         for _ in range(n):
             with self._mutex:
                 self._tick()
@@ -176,8 +192,9 @@ class Bloom(Module):
 
     def deliver(self, name: str, fact: Fact) -> None:
         """A fact that was sent has arrived; it is there in the next tick."""
-        if name in self._engine.extents:  # else a channel that this program does not have
-            self._put(name, Edits([fact]))
+        extent = self._engine.extents.get(name)
+        if extent is not None:  # else a channel that this program does not have
+            self._put(name, Edits([extent.fact(fact)]))
 
     def _filter(self, name: str, keep: Filter, handed: dict[str, Edits]) -> None:
         arrived = self._held.pop(name, [])
@@ -200,8 +217,9 @@ class Bloom(Module):
 
     def run(self) -> Self:
         """Tick on a thread of its own whenever there is something to do."""
-        if self._thread is not None:
+        if self._thread is not None and self._failure is None:
             raise error("C050", "the instance runs already")
+        self._forget_failure()
         self._is_stopping = False
         for name, schema in self._user_schemas():
             if schema.kind is CollectionKind.STDIO and self._engine.is_read(name):
@@ -212,8 +230,11 @@ class Bloom(Module):
 
     def _read(self, name: str) -> None:
         """Lines of standard input as facts, until it ends."""
-        for line in sys.stdin:
-            self.deliver(name, (line.rstrip("\n"),))
+        try:
+            for line in sys.stdin:
+                self.deliver(name, (line.rstrip("\n"),))
+        except Exception as problem:  # a line that is no text
+            self._fail(problem)
 
     def _loop(self) -> None:
         try:
@@ -227,9 +248,18 @@ class Bloom(Module):
                 with self._mutex:
                     self._tick()
         except BaseException as problem:
-            with self._news:
-                self._failure = problem
-                self._news.notify_all()
+            self._fail(problem)
+
+    def _fail(self, problem: BaseException) -> None:
+        """End a run on a thread of its own: print the failure, and keep it for the next call."""
+        shown = [str(problem)] if isinstance(problem, CaladanError) else []
+        shown = shown or traceback.format_exception(problem)
+        sys.stderr.write(f"{self!r} stopped:\n{''.join(shown).rstrip()}\n")
+        sys.stderr.flush()
+        with self._news:
+            self._failure, self._is_raised = problem, False
+            self._is_stopping = True
+            self._news.notify_all()
 
     def _has_work(self) -> bool:
         now = self._clock()
@@ -249,12 +279,19 @@ class Bloom(Module):
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         self._network.leave(self.address)
-        self._raise_failure()
+        self._forget_failure()
 
-    def _raise_failure(self) -> None:
-        """Whoever waits for a tick is told what went wrong in the thread, once."""
+    def _raise_failure(self, *, is_again: bool = True) -> None:
+        """Raise what ended the run on a thread: always, or only if no call has raised it yet."""
+        failure = self._failure
+        if failure is not None and (is_again or not self._is_raised):
+            self._is_raised = True
+            raise failure
+
+    def _forget_failure(self) -> None:
+        """Raise a failure that no call has raised yet, and go on without it."""
         failure, self._failure = self._failure, None
-        if failure is not None:
+        if failure is not None and not self._is_raised:
             raise failure
 
     def __enter__(self) -> Self:
@@ -265,12 +302,14 @@ class Bloom(Module):
 
     def on(self, name: str, callback: Callback) -> None:
         """Call a function after each tick in which a collection has facts, with these."""
+        self._raise_failure()
         self._schema(name)
         with self._mutex:
             self._callbacks.setdefault(name, []).append(callback)
 
     def sync_do(self, action: Callable[[], Any] | None = None, timeout: float | None = 60.0) -> Any:
         """Do something between two ticks, and wait for the tick after it."""
+        self._raise_failure()
         with self._mutex:
             result = None if action is None else action()
             if self._thread is None:
@@ -318,15 +357,19 @@ class Bloom(Module):
         return found[0] if found else set()
 
     def _wait(self, is_done: Callable[[], bool], timeout: float | None, what: str) -> None:
-        done = self._news.wait_for(lambda: is_done() or self._failure is not None, timeout)
+        is_over = self._news.wait_for(lambda: is_done() or self._is_stopping, timeout)
+        if is_done():
+            return
         self._raise_failure()
-        if not done:
-            raise error("C042", f"{what} did not come within {timeout} seconds")
+        if is_over:
+            raise error("C043", f"the instance was stopped before {what} came")
+        raise error("C042", f"{what} did not come within {timeout} seconds")
 
     # ── Facts out ────────────────────────────────────────────────────────────────────────────────
 
     def __getitem__(self, name: str) -> Contents:
         """What a collection holds after the last tick, in any of the forms of a relation."""
+        self._raise_failure(is_again=False)
         schema = self._schema(name)
         with self._mutex:
             facts = [revealed(f) for f in self._engine.extents[name].contents.values()]
@@ -335,8 +378,13 @@ class Bloom(Module):
     def __contains__(self, name: object) -> bool:
         return name in self._wired.schemas
 
+    def __iter__(self) -> Iterator[str]:
+        """The names of the collections."""
+        return iter(self.collections)
+
     def value(self, name: str) -> Any:
         """The value of a lattice after the last tick."""
+        self._raise_failure(is_again=False)
         if self._schema(name).kind is not CollectionKind.LATTICE:
             raise error("C050", f"`{name}` is no lattice", help=f'its facts are instance["{name}"]')
         extent = self._engine.extents[name]
@@ -345,6 +393,7 @@ class Bloom(Module):
 
     def changes(self, name: str) -> tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]:
         """What the last tick added to a collection, and what it removed."""
+        self._raise_failure(is_again=False)
         self._schema(name)
         with self._mutex:
             change = self._engine.changes.get(name)
@@ -376,11 +425,11 @@ class Bloom(Module):
         """What the compiler made of the rules: relations, rules, delta, ticks, calm."""
         from caladan.ticks.explain import explain
 
-        return explain(self._wired, self._engine, stage)
+        return explain(self._wired, self._engine, stage, self._handed)
 
     def _user_schemas(self) -> list[tuple[str, Schema]]:
         every = self._wired.schemas.items()
-        return [(name, schema) for name, schema in every if not schema.kind.is_element]
+        return [(name, schema) for name, schema in every if not schema.kind.is_internal]
 
     def _schema(self, name: str) -> Schema:
         if name not in self._wired.schemas:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
@@ -22,8 +22,8 @@ from caladan.language.bloom.expressions import (
 )
 from caladan.language.bloom.lattices import LMap, LSet
 from caladan.language.bloom.queries import Query, empty, facts_of
-from caladan.language.bloom.schema import CollectionKind, Recorder, Schema
-from caladan.language.bloom.streams import FactSource, Stream
+from caladan.language.bloom.schema import MERGES, CollectionKind, Recorder, Schema
+from caladan.language.bloom.streams import ITERATED, FactSource, Stream
 from caladan.language.bloom.values import frozen
 from caladan.program import Comparison, Constant, Expression, Function, Head, Time
 from caladan.program.diagnostics import did_you_mean, error
@@ -58,8 +58,7 @@ class Collection(FactSource):
                 "C050",
                 f"`{self._schema.name}` is a collection, which is not assigned to",
                 module.recorder.here(),
-                help="`|=` merges now, `+=` at the next tick, `-=` deletes, `<<=` upserts, "
-                "`@=` sends",
+                help=MERGES,
             )
 
     @property
@@ -79,6 +78,16 @@ class Collection(FactSource):
 
     def column_names(self) -> tuple[str, ...]:
         return self._schema.columns
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """The facts after the last tick, of an instance; rules do not iterate."""
+        recorder = self._owner()
+        if recorder.group is not None or recorder.contents is None:
+            raise self._refused(f"rules do not iterate `{self._schema.name}`", ITERATED)
+        return iter(recorder.contents(self._schema.name))
+
+    def _refused(self, problem: str, hint: str) -> Exception:
+        return error("C050", problem, self._owner().here(), help=hint)
 
     def query(self) -> Query:
         recorder = self._owner()
@@ -115,7 +124,7 @@ class Collection(FactSource):
             "C050",
             f"`{self._schema.name}` is a collection of facts, not a value",
             self._owner().here(),
-            help="take one of its columns, or join it with `*`",
+            help=f"take one of its columns, or join it with `*`; {MERGES}",
         )
 
     # ── Rules ────────────────────────────────────────────────────────────────────────────────────
@@ -269,8 +278,10 @@ class Collection(FactSource):
         recorder.rule(Head(made.name, values), stream.literals, time)
 
 
-class LatticeCollection(Collection, ValueOperators):
+class LatticeCollection(ValueOperators, Collection):
     """A lattice of a module: a value that rules read, with the functions of its lattice."""
+
+    __mul__ = FactSource.__mul__
 
     def __getattr__(self, name: str) -> Any:
         made = self.__dict__.get("_schema")
@@ -286,7 +297,16 @@ class LatticeCollection(Collection, ValueOperators):
         return lambda *given: self.as_value().method(name, *given)
 
     def as_value(self) -> Expr:
+        if self._owner().group is None:
+            raise self._refused(
+                f"`{self._schema.name}` is read as a value in rules alone",
+                f'outside of rules, instance.value("{self._schema.name}") has it',
+            )
         return Read(self._schema.name)
+
+    def watched(self, made: BloomOperation) -> Expr:
+        self._owner().watch(made, self._schema.name)
+        return made
 
     def when_true(self, rows: Iterable[tuple[Any, ...]]) -> Stream:
         """Some facts, once the lattice is true."""

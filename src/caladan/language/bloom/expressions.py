@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol, cast
 
 from caladan.language.bloom.lattices import LATTICES
-from caladan.language.bloom.values import frozen
+from caladan.language.bloom.values import Lattice, frozen
 from caladan.program import Arithmetic, Constant, Expression, Function, Negative
 from caladan.program.diagnostics import error
 from caladan.program.program import ArithmeticOperator, ComparisonOperator
@@ -45,7 +45,7 @@ def _operator(
 
     def method(self: ValueOperators, other: object) -> Expr:
         sides = (self.as_value(), lift(other))
-        return BloomOperation(name, code, sides[::-1] if is_swapped else sides)
+        return self.watched(BloomOperation(name, code, sides[::-1] if is_swapped else sides))
 
     return method
 
@@ -57,8 +57,22 @@ class ValueOperators:
         """The value as an expression."""
         raise NotImplementedError
 
+    def watched(self, made: BloomOperation) -> Expr:
+        """The expression that an operator made; a lattice checks that a rule reads it."""
+        return made
+
     def __neg__(self) -> Expr:
         return BloomOperation("-", operator.neg, (self.as_value(),))
+
+    def __invert__(self) -> Expr:
+        return BloomOperation("not", operator.not_, (self.as_value(),))
+
+    def __bool__(self) -> NoReturn:
+        raise error(
+            "C050",
+            "an expression has a value for each fact, so it is not true or false by itself",
+            help="write `&`, `|` and `~` for and, or and not; or hand a Python function to where()",
+        )
 
     __add__ = _operator("+", operator.add)
     __radd__ = _operator("+", operator.add, is_swapped=True)
@@ -76,6 +90,27 @@ class ValueOperators:
     __ge__ = _operator(">=", operator.ge)
     __and__ = _operator("&", operator.and_)
     __or__ = _operator("|", operator.or_)
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        return self._compared("==", operator.eq, "equals", _equals, other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        return self._compared("!=", operator.ne, "differs", _differs, other)
+
+    def _compared(
+        self,
+        name: str,
+        code: Callable[..., Any],
+        of_lattices: str,
+        lattice_code: Callable[..., Any],
+        other: object,
+    ) -> Expr:
+        """Whether two values are equal; a plain value is compared with a lattice as one of it."""
+        sides = (self.as_value(), lift(other))
+        if any(map(_reads_lattice, sides)):
+            name, code = of_lattices, lattice_code
+        return self.watched(BloomOperation(name, code, sides))
 
 
 class Expr(ValueOperators):
@@ -99,24 +134,6 @@ class Expr(ValueOperators):
         if name not in FUNCTIONS:
             raise AttributeError(f"an expression has no `{name}`")
         return lambda *given: self.method(name, *given)
-
-    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
-        return BloomOperation("==", operator.eq, (self, lift(other)))
-
-    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
-        return BloomOperation("!=", operator.ne, (self, lift(other)))
-
-    def __invert__(self) -> Expr:
-        return BloomOperation("not", operator.not_, (self,))
-
-    __hash__ = object.__hash__
-
-    def __bool__(self) -> NoReturn:
-        raise error(
-            "C050",
-            "an expression has a value for each fact, so it is not true or false by itself",
-            help="write `&`, `|` and `~` for and, or and not; or hand a Python function to where()",
-        )
 
     def __iter__(self) -> NoReturn:
         raise error("C050", "an expression is one value; flat_map() takes it apart")
@@ -154,6 +171,22 @@ class Read(Expr):
         return scope.read(self.name, self.position)
 
 
+def _reads_lattice(value: Expr) -> bool:
+    if isinstance(value, BloomOperation):
+        return any(map(_reads_lattice, value.arguments))
+    return isinstance(value, Read)
+
+
+def _equals(one: Any, other: Any) -> bool:
+    if isinstance(one, Lattice) != isinstance(other, Lattice):
+        one, other = (each.reveal() if isinstance(each, Lattice) else each for each in (one, other))
+    return bool(frozen(one) == frozen(other))
+
+
+def _differs(one: Any, other: Any) -> bool:
+    return not _equals(one, other)
+
+
 _ARITHMETIC: Final[dict[str, ArithmeticOperator]] = {"+": "+", "-": "-", "*": "*", "/": "/"}
 
 COMPARED: Final[dict[str, ComparisonOperator]] = {
@@ -175,8 +208,11 @@ class BloomOperation(Expr):
         self.name = name
         self.arguments = arguments
         self.code = _method(name) if is_method else code
+        self.is_read = False
+        """Whether a rule reads it; an operation on a lattice that none reads is a mistake."""
 
     def node(self, scope: ColumnScope) -> Expression:
+        self.is_read = True
         nodes = tuple(argument.node(scope) for argument in self.arguments)
         if self.name in _ARITHMETIC and len(nodes) == 2:
             return Arithmetic(_ARITHMETIC[self.name], *nodes)

@@ -54,6 +54,13 @@ def outer_joined(query: Query, on: Sequence[object], named: dict[str, str]) -> Q
         raise error(
             "C050", "outer() is of a join", query.recorder.here(), help='(t * u).outer("key")'
         )
+    if len(query.parts) != 2:
+        raise error(
+            "C050",
+            f"outer() joins two collections, not {len(query.parts)}",
+            query.recorder.here(),
+            help='join the others first: ((t * u).flatten("a") * v).outer("b")',
+        )
     pairs = matched(query, on, named)
     width, flat = len(left.columns), pairs.flat()
     partners = replace(pairs, columns=pairs.columns[:width]).kept(CollectionKind.STREAM)

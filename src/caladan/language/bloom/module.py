@@ -220,6 +220,7 @@ class Module(metaclass=ModuleType):
             recorder.is_booting = part == "bootstrap"
             try:
                 method(self)  # type: ignore[operator]
+                recorder.check_read()
             finally:
                 recorder.group = None
                 recorder.is_booting = False
@@ -294,5 +295,5 @@ def unknown(name: str, known: Iterable[str]) -> Exception:
     return error(
         "C010",
         f"there is no collection `{name}`",
-        help=did_you_mean(name, names) or f"the collections are {', '.join(names)}",
+        help=did_you_mean(str(name), names) or f"the collections are {', '.join(names)}",
     )

@@ -193,7 +193,16 @@ class Query:
             return self.also(Comparison("=", self.of_rows(code, bool), Constant(True)))
         if isinstance(condition, Presence):
             return self.present(condition)
+        if isinstance(condition, bool):
+            raise error(
+                "C050",
+                f"a condition that is {condition} for every row",
+                self.recorder.here(),
+                help="conditions compare columns: where(t.a > 1); `==` of whole collections is "
+                "Python's own",
+            )
         if isinstance(condition, BloomOperation) and condition.name == "&":
+            condition.is_read = True
             return folded(Query.selected, condition.arguments, self)
         query, branches = self._branches(condition)
         if not 0 < len(branches) <= _MOST_BRANCHES:
@@ -205,6 +214,7 @@ class Query:
         """A condition in disjunctive normal form; none if it is made of more than comparisons."""
         if not isinstance(condition, BloomOperation):
             return self, []
+        condition.is_read = True
         if condition.name in COMPARED:
             query, left = self.value(condition.arguments[0])
             query, right = query.value(condition.arguments[1])

@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import inspect
 import linecache
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from caladan.language.bloom.lattices import LATTICES
 from caladan.language.bloom.values import Lattice
 from caladan.program import Head, Literal, Rule, Time, Variable
-from caladan.program.diagnostics import SourceText, Span, did_you_mean, error
+from caladan.program.diagnostics import Diagnostics, SourceText, Span, did_you_mean, error
+
+if TYPE_CHECKING:
+    from caladan.language.bloom.expressions import BloomOperation
 
 
 class CollectionKind(Enum):
@@ -56,6 +59,11 @@ class CollectionKind(Enum):
     def is_element(self) -> bool:
         """Whether it is what an operator keeps, and no collection of a user."""
         return self in _ELEMENTS
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is no collection that a user declared: an element, or the clock."""
+        return self.is_element or self is CollectionKind.CLOCK
 
     @property
     def arrives(self) -> bool:
@@ -198,6 +206,12 @@ class GroupedRule:
     group: str
 
 
+MERGES: Final = (
+    "rules are written `|=` (Bloom's `<=`), `+=` (`<+`), `-=` (`<-`), `<<=` (`<+-`), `@=` (`<~`)"
+)
+"""The help for what is no rule in Python, but looks like one of Bloom."""
+
+
 class Recorder:
     """The collections and rules of a module and all that it imports."""
 
@@ -210,6 +224,9 @@ class Recorder:
         self.author: tuple[str, type | None] = ("", None)
         """Whose rules are being made: where the module stands, and the class they are in."""
         self.is_booting = False
+        self.contents: Callable[[str], Iterable[tuple[Any, ...]]] | None = None
+        """The facts of a collection after the last tick, once an instance runs the program."""
+        self._watched: list[tuple[BloomOperation, str, Span | None]] = []
         self._variables: dict[str, int] = {}
         self._elements: dict[str, int] = {}
         self._sources: dict[str, SourceText] = {}
@@ -246,6 +263,26 @@ class Recorder:
         span = self.here()
         made = Rule(replace(head, span=span), body, time=time, span=span)
         self.rules.append(GroupedRule(made, self.group))
+
+    def watch(self, made: BloomOperation, name: str) -> None:
+        """Remember an operation on a lattice, for `check_read`."""
+        self._watched.append((made, name, self.here()))
+
+    def check_read(self) -> None:
+        """C050 for operations on lattices that no rule reads: `self.m <= 5` is no rule."""
+        watched, self._watched = self._watched, []
+        unread = [each for each in watched if not each[0].is_read]
+        inner = {id(part) for made, _, _ in unread for part in made.arguments}
+        found = Diagnostics()
+        for made, name, place in unread:
+            if id(made) not in inner:
+                found.add(
+                    "C050",
+                    f"`{name} {made.name} …` is an expression that no rule reads",
+                    place,
+                    help=MERGES,
+                )
+        found.raise_errors()
 
     def here(self) -> Span | None:
         """The line of the user's that is being run."""

@@ -6,10 +6,10 @@ which is a body and columns. So a pipeline of operators is a handful of plain ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce as folded
-from typing import Any, cast, overload
+from typing import Any, Final, NoReturn, cast, overload
 
 from caladan.language.bloom.expressions import (
     Aggregation,
@@ -22,7 +22,7 @@ from caladan.language.bloom.expressions import (
 )
 from caladan.language.bloom.joins import best, grouped, matched, numbered, outer_joined, without
 from caladan.language.bloom.queries import Query
-from caladan.language.bloom.schema import CollectionKind
+from caladan.language.bloom.schema import MERGES, CollectionKind
 from caladan.language.bloom.values import frozen
 from caladan.program.aggregates import lookup, names_in
 from caladan.program.diagnostics import did_you_mean, error
@@ -31,6 +31,12 @@ Keys = ColumnExpr | Sequence[ColumnExpr] | None
 
 _EXEMPLARY = tuple(n for n in names_in("bloom", "plain") if lookup(n).is_selective)
 """Aggregates whose value is the value of some fact."""
+
+
+ITERATED: Final = (
+    "map, flat_map and where call a function for each row; outside of rules, "
+    'instance["name"].rows() has the facts'
+)
 
 
 class FactSource:
@@ -65,6 +71,20 @@ class FactSource:
     def column_names(self) -> tuple[str, ...]:
         """The names of the columns."""
         raise NotImplementedError
+
+    # ── What Python has operators for, and rules have not ────────────────────────────────────────
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        raise self._refused("a stream is not iterated", ITERATED)
+
+    def _no_rule(self, other: object = None) -> NoReturn:
+        raise self._refused("rules do not compare whole collections", MERGES)
+
+    __lt__ = __le__ = __gt__ = __ge__ = _no_rule
+    __pos__ = __neg__ = __invert__ = _no_rule  # `t <+ u` is `t < +u`
+
+    def _refused(self, problem: str, hint: str) -> Exception:
+        return error("C050", problem, self.query().recorder.here(), help=hint)
 
     # ── Rows one by one ──────────────────────────────────────────────────────────────────────────
 
@@ -123,8 +143,12 @@ class FactSource:
 
     # ── Joins ────────────────────────────────────────────────────────────────────────────────────
 
-    def __mul__(self, other: FactSource) -> Stream:
+    def __mul__(self, other: object) -> Stream:
         """Every pair of rows; `pairs` and the like restrict them."""
+        if not isinstance(other, FactSource):
+            raise self._refused(
+                f"`*` joins collections, not {other!r}", "an expression is of a column: t.a * 2"
+            )
         return Stream(self.query().joined(other.query()))
 
     def pairs(self, *on: object, **named: str) -> Stream:
