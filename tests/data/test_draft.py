@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -109,3 +111,31 @@ def test_a_report_is_whole_or_not_there(tmp_path: Path) -> None:
         output.write_text(tmp_path / "new" / "report.html", "text")
     output.write_text(tmp_path / "report.html", "text")
     assert (tmp_path / "report.html").read_text() == "text"
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+import pyarrow as pa
+from caladan.data import output
+from caladan.program.diagnostics import CaladanError
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write that exceeds the limit is an OSError
+rows = pa.table({"A": range(200_000), "B": [str(i * 7919 % 100_003) for i in range(200_000)]})
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+for name in sys.argv[2:]:
+    try:
+        output.write(rows, Path(sys.argv[1], name), name.split(".")[1], "error")
+    except CaladanError as problem:
+        assert "C037" in str(problem), problem
+        assert "File too large" in str(problem), problem
+    else:
+        sys.exit(f"{name} was written")
+"""
+
+
+def test_a_full_disk_is_an_error_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """In a process of its own: the ORC writer of Arrow ended it."""
+    names = ["p.parquet", "p.orc", "p.csv", "p.csv.gz", "p.csv.zst", "p.tsv", "p.json", "p.jsonl"]
+    subprocess.run([sys.executable, "-c", FULL, str(tmp_path), *names], check=True)
+    assert list(tmp_path.iterdir()) == []

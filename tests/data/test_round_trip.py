@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import json
 import math
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from pyarrow import orc
 
+from caladan.data.formats import ORC_MOMENTS
 from caladan.data.load import load
 from caladan.data.output import write
 from caladan.data.source import source
 from caladan.program import Column, Type
 from caladan.program.diagnostics import CaladanError
+from caladan.program.types import TYPES
 
 TEXT = st.text(
     st.characters(codec="utf-8") | st.sampled_from('\0\r\n\t",; \u2028\ufeff\x85\\'), max_size=8
@@ -131,3 +136,36 @@ def test_json_loses_no_column(tmp_path: Path) -> None:
     same = pa.Table.from_arrays([pa.array([1]), pa.array([1])], names=["x", "x"])
     write(same, path, "json", "error")
     assert json.loads(path.read_text()) == [{"x": 1}]
+
+
+@pytest.mark.parametrize("format", ["orc", "parquet"])
+@pytest.mark.parametrize("type", [t for t in TYPES if t is not Type.OBJECT], ids=str)
+def test_every_type_is_read_back(type: Type, format: str, tmp_path: Path) -> None:
+    values = {
+        bool: [True, False],
+        int: [0, 7],
+        float: [-0.5, math.inf],
+        str: ["", "x\0"],
+        bytes: [b"", b"\0"],
+        Decimal: [Decimal("-0.25"), Decimal("1e19")],
+        dt.date: [dt.date.min, dt.date.max],
+        dt.datetime: [*ORC_MOMENTS],
+        dt.timedelta: [dt.timedelta(days=-3, microseconds=1), dt.timedelta(0)],
+    }[type.python]
+    columns = (Column("X", type),)
+    write(table_of([(v,) for v in values], columns), tmp_path / f"p.{format}", format, "error")
+    assert back(tmp_path / f"p.{format}", columns) == [(v,) for v in values]
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_datetimes_that_cannot_be_read_back_from_orc_are_not_written(
+    at: int, tmp_path: Path
+) -> None:
+    beyond = ORC_MOMENTS[at] + (-1, 1)[at] * dt.timedelta(microseconds=1)
+    columns = (Column("X", Type.DATETIME),)
+    with pytest.raises(CaladanError, match=r"C037.* outside of 1677-09-21 to 2262-04-11"):
+        write(table_of([(beyond,)], columns), tmp_path / "p.orc", "orc", "error")
+    assert list(tmp_path.iterdir()) == []
+    orc.write_table(pa.table({"X": [beyond]}), tmp_path / "p.orc")
+    with pytest.raises(CaladanError, match=r"C035.* before 1677 or after 2262"):
+        back(tmp_path / "p.orc", columns)

@@ -151,6 +151,7 @@ def test_frames_and_tables_of_spark_ask_for_it(
     with cal.connect() as db:
         db.add("arc", spark.createDataFrame([(1, 2)], "A int, B int"))
         assert db.run(CLOSURE).answer.spark().collect() == [(1, 2)]
+    spark.catalog.dropTempView("auto_more")
     assert spark.range(2).count() == 2  # it was not ours to stop
     assert "moving to Spark, where `arc` is\n" in capsys.readouterr().err
     monkeypatch.undo()

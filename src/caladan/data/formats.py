@@ -10,6 +10,7 @@ how Spark had them.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,17 @@ from caladan.program import Column
 from caladan.program.notation import Widths
 from caladan.program.types import MOST_DIGITS, WIDEST, Width, wider
 
+SPARK_TYPE: Final = "spark.sql.catalyst.type"
+"""The attribute of an ORC column in which Spark says which type it means."""
+
+ORC_MOMENTS: Final = (
+    dt.datetime(1677, 9, 21, 0, 12, 43, 145225),
+    dt.datetime(2262, 4, 11, 23, 47, 16, 854775),
+)
+"""The first and the last datetime that Arrow reads from ORC: it counts nanoseconds in 64 bits."""
+
+ORC_RANGE: Final = f"{ORC_MOMENTS[0]:%Y-%m-%d} to {ORC_MOMENTS[1]:%Y-%m-%d}"
+
 
 @dataclass(frozen=True, slots=True)
 class Columnar:
@@ -36,9 +48,9 @@ class Columnar:
 
 
 def columnar(path: Path, format: Format | None) -> Columnar:
-    """A Parquet or ORC file; a number that Spark writes to ORC and means as a moment is one."""
+    """A Parquet or ORC file; a number of ORC that Spark means as a datetime or interval is one."""
     schema, read = _opened(path, format)
-    meant = pa.schema([_moment(field) for field in schema])
+    meant = pa.schema([_as_meant(field) for field in schema])
     return Columnar(meant, lambda: read().cast(meant))
 
 
@@ -59,10 +71,15 @@ def _opened(path: Path, format: Format | None) -> tuple[pa.Schema, Callable[[], 
     return file.schema_arrow, file.read
 
 
-def _moment(field: Any) -> Any:
-    meant = (field.metadata or {}).get(b"spark.sql.catalyst.type")
-    is_moment = meant == b"timestamp_ntz" and pa.types.is_int64(field.type)
-    return field.with_type(pa.timestamp("us")) if is_moment else field
+def _as_meant(field: Any) -> Any:
+    """The type that Spark means by a number in ORC, which has neither intervals nor local times."""
+    meant = (field.metadata or {}).get(SPARK_TYPE.encode(), b"").decode()
+    if not pa.types.is_int64(field.type):
+        return field
+    if meant == "timestamp_ntz":
+        return field.with_type(pa.timestamp("us"))
+    is_interval = meant.startswith("interval ") and meant.split()[1] not in ("year", "month")
+    return field.with_type(pa.duration("us")) if is_interval else field
 
 
 _LINE = re.compile(rb"([^\r\n]*)(\r\n|\n|\r|$)")

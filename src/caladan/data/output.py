@@ -30,6 +30,7 @@ from typing import Any, BinaryIO, Final, TextIO, cast
 import pyarrow as pa
 
 from caladan.data.external import CatalogTable, External, Jdbc, StoredFiles, named
+from caladan.data.formats import ORC_MOMENTS, ORC_RANGE, SPARK_TYPE
 from caladan.data.schema import rows
 from caladan.data.source import compression, suffix
 from caladan.program import Value
@@ -38,6 +39,7 @@ from caladan.program.values import written
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _CHUNK: Final = 1 << 20
+_ROWS: Final = 1 << 16  # of a batch of ORC
 
 
 def cannot_write(path: str, reason: str, help: str | None = None) -> CaladanError:
@@ -223,11 +225,11 @@ def _check_missing(table: pa.Table, format: str) -> None:
     """C037 where a missing text would be read back as an empty one, or as no row at all."""
     columns: list[Any] = table.columns
     for name, column in zip(table.column_names, columns, strict=True):
-        is_text = pa.types.is_string(column.type)
+        is_text = pa.types.is_string(column.type) or pa.types.is_binary(column.type)
         if column.null_count and is_text and (format == "tsv" or len(columns) == 1):
             raise error(
                 "C037",
-                f"cannot write: texts of column {name} are missing, which a .{format} file "
+                f"cannot write: values of column {name} are missing, which a .{format} file "
                 f"{'of one column ' if format == 'csv' else ''}cannot tell from empty ones",
                 help="write .parquet or .json, or put a text in their place with coalesce",
             )
@@ -290,15 +292,11 @@ def _to_stream(
     table: pa.Table, raw: BinaryIO, name: str, format: str, *, header: bool, start: str = ""
 ) -> None:
     """Write a table to a stream that stays open, compressed as the file's name says."""
-    if format == "parquet":
-        import pyarrow.parquet as pq
-
-        pq.write_table(table, raw)
-        return
-    if format == "orc":
-        from pyarrow import orc
-
-        orc.write_table(table, raw)
+    if format in _COLUMNAR:
+        try:
+            _write_columnar(table, raw, format)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+            raise cannot_write(name, str(problem).partition("\n")[0]) from None
         return
     with _compressed(raw, compression(name)) as binary:
         stream = io.TextIOWrapper(binary, encoding="utf-8", newline="")
@@ -307,6 +305,101 @@ def _to_stream(
             to_text(table, stream, format, header=header)
         finally:
             stream.detach()  # written out, and left open
+
+
+def _write_columnar(table: pa.Table, raw: BinaryIO, format: str) -> None:
+    if format == "orc":
+        _write_orc(table, raw)
+        return
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, raw)
+
+
+class _LateErrors(io.RawIOBase):
+    """A stream that keeps the first error of another and takes no bytes after it.
+
+    The ORC writer of Arrow ends the process if a write fails, so none may.
+    """
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._problem: BaseException | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        if self._problem is None:
+            try:
+                self._raw.write(data)
+            except BaseException as problem:
+                self._problem = problem
+        return len(data)
+
+    @property
+    def failed(self) -> bool:
+        """True once a write failed."""
+        return self._problem is not None
+
+    def check(self) -> None:
+        """Raise the error that was kept."""
+        if self._problem is not None:
+            raise self._problem
+
+
+def _write_orc(table: pa.Table, raw: BinaryIO) -> None:
+    """Write ORC, batch by batch; intervals are numbers with the mark that Spark gives them."""
+    from pyarrow import orc
+
+    held = _held_by_orc(table)
+    stream = _LateErrors(raw)
+    with orc.ORCWriter(stream) as writer:
+        for start in range(0, max(held.num_rows, 1), _ROWS):
+            writer.write(held.slice(start, _ROWS))
+            if stream.failed:
+                break
+    stream.check()
+
+
+_SIGNED: Final[dict[int, Any]] = {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.int64()}
+"""The types that hold unsigned integers, by their bits; a `ulong` ends where a long does."""
+
+
+def _held_by_orc(table: pa.Table) -> pa.Table:
+    """The columns of a table as ORC has them; C037 for datetimes that Arrow cannot read back."""
+    given: Any = table
+    fields: list[Any] = []
+    columns: list[Any] = []
+    for own, column in zip(given.schema, given.columns, strict=True):
+        field = own
+        if pa.types.is_timestamp(field.type):
+            _check_moments(field.name, column)
+        elif pa.types.is_duration(field.type):
+            meant = {SPARK_TYPE: "interval day to second"}
+            column = column.cast(pa.duration("us")).cast(pa.int64())
+            field = pa.field(field.name, pa.int64(), field.nullable, metadata=meant)
+        elif pa.types.is_unsigned_integer(field.type):
+            field = field.with_type(_SIGNED[field.type.bit_width])
+            column = column.cast(field.type)
+        fields.append(field)
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _check_moments(name: str, column: Any) -> None:
+    import pyarrow.compute
+
+    compute: Any = pyarrow.compute
+    ends = compute.min_max(column)
+    for end in (ends["min"].as_py(), ends["max"].as_py()):
+        if end is not None and not ORC_MOMENTS[0] <= end.replace(tzinfo=None) <= ORC_MOMENTS[1]:
+            raise error(
+                "C037",
+                f"cannot write: {end} in column {name} is outside of {ORC_RANGE}, the datetimes "
+                "that Arrow reads from ORC",
+                help="write .parquet instead",
+            )
 
 
 @contextmanager

@@ -187,7 +187,13 @@ def reading(relation: str, path: Path, format: str | None) -> Generator[None]:
     except (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else None
         what = reason or f"not a readable {path.suffix[1:] or format} file"
-        raise cannot_read(relation, str(path), what) from None
+        help = None
+        if "out of range for nanosecond" in str(problem):
+            what = (
+                "it holds a datetime before 1677 or after 2262, which Arrow does not read from ORC"
+            )
+            help = "write the data as Parquet"
+        raise cannot_read(relation, str(path), what, help) from None
 
 
 def like_a_header(relation: str, path: str, line: int, names: Sequence[str]) -> CaladanError:

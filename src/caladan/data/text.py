@@ -8,8 +8,8 @@ A field may be quoted with `"` (a doubled `""` inside it is one), and may then h
 line ends; files with tabs between columns have no quotes, as in Soufflé's fact files. Lines end
 with LF, CR LF or CR; empty lines are skipped.
 
-An empty field is a missing value; an empty text is written `""`. Where there are no quotes, an
-empty field of a column of texts is an empty text.
+An empty field is a missing value; an empty text, or an empty binary, is written `""`. Where there
+are no quotes, an empty field of a column of either is an empty one.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class TextField:
 
     def is_missing(self, type: Type, source: Source) -> bool:
         """Whether there is no value for a column."""
-        is_text = type is Type.STRING
-        return not self.text and not (is_text and (self.is_quoted or source.quote is None))
+        is_value = type.has_empty and (self.is_quoted or source.quote is None)
+        return not self.text and not is_value
 
 
 @dataclass(frozen=True, slots=True)

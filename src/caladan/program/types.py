@@ -123,6 +123,11 @@ class Type:
         return self.kind is not Kind.OBJECT
 
     @property
+    def has_empty(self) -> bool:
+        """True if a value may be empty: what a text file has for it is no missing value."""
+        return self.kind in (Kind.STRING, Kind.BINARY)
+
+    @property
     def is_integral(self) -> bool:
         """Whole numbers; all of them are evaluated with 64 bits."""
         return self.kind is Kind.INTEGER

@@ -40,7 +40,7 @@ def delimited(
     made: list[Field] = []
     for place, column in zip(layout.places, columns, strict=True):
         found = sf.get("fields", sf.lit(place))
-        if source.quote is None and column.type is not Type.STRING:
+        if source.quote is None and not column.type.has_empty:
             found = sf.when(found != "", found)
         made.append(from_text(found, column.type).unless(found.isNull(), column))
     ok = (sf.size("fields") == layout.width) & sf.col("closed") & sf.is_valid_utf8(value)

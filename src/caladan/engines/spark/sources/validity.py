@@ -25,6 +25,7 @@ from caladan.engines.spark.columns.physical import arrow_table, names
 from caladan.engines.spark.columns.types import schema, stand_in
 from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.failures import BAD_ROW
+from caladan.engines.spark.session.internals import observed
 from caladan.engines.spark.session.staging import gathered, nulls_of, remove, rows_of
 from caladan.engines.spark.session.workspace import FrameRun, Workspace, release
 from caladan.engines.spark.sources.fields import Field
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 Found: TypeAlias = "tuple[SparkTable, pa.Table | None]"
 """Facts, each once, and, if permissive, the rows set aside."""
+
+_LACKING: Final = "lacking"
 
 MANY: Final = 100_000
 """Rows in this process that are not compared before they have to be."""
@@ -143,10 +146,18 @@ def table(
     count = most if rows is None else partitions(rows, most)
     workspace.spread(count)
     frame = (facts.coalesce(1) if count == 1 else facts).distinct()
+    is_observed = bool(columns) and not is_connect(workspace.session)
+    if is_observed:
+        frame = frame.observe(_LACKING, *_gaps(columns))
     run = workspace.materialise(frame)
     if verify is not None:
         verify(frame)
-    if lacks := _lacking(run.frame, columns):
+    if is_observed:
+        found = observed(frame, _LACKING, len(columns))
+        lacks = [i for i, number in enumerate(found) if number]
+    else:
+        lacks = _lacking(run.frame, columns)
+    if lacks:
         return _again(run, columns, lacks, workspace)
     return SparkTable(columns, run.frame, [run], run.count)
 
@@ -155,8 +166,13 @@ def _lacking(frame: DataFrame, columns: Sequence[Column]) -> list[int]:
     """The columns in which values are missing."""
     if not columns:
         return []
-    found = frame.agg(*(sf.max(sf.col(name).isNull()) for name in names(columns))).head()
-    return [i for i, is_lacking in enumerate(found or ()) if is_lacking]
+    found = frame.agg(*_gaps(columns)).head()
+    return [i for i, number in enumerate(found or ()) if number]
+
+
+def _gaps(columns: Sequence[Column]) -> list[SparkColumn]:
+    """How many values of each column are missing."""
+    return [sf.count_if(sf.col(name).isNull()).alias(name) for name in names(columns)]
 
 
 def _again(
