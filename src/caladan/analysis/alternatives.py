@@ -5,7 +5,8 @@ What alternatives have in common is evaluated once where that pays:
 - two branches of an `if` that each bind the same variable are one conditional expression;
 - branches of a disjunction that each look one atom up are a relation of their own, which the rule
   joins: `(road(Y, Z) ; rail(Y, Z))` is one step of a recursion, not two;
-- alternatives that only test what other atoms join are applied to a relation of what those find;
+- alternatives that only test what other atoms join are one test in the rule, and what they demand
+  of each atom is tested as soon as that is read;
 - where ways are more than a few, alternatives that only compare stay in one rule, as a test.
 
 An aggregate ranges over the distinct solutions of a body: one that several branches of a
@@ -31,6 +32,7 @@ from caladan.analysis.ways import (
     expanded,
     has_disjunctions,
     too_many,
+    weakened,
     without_choices,
 )
 from caladan.program import (
@@ -163,10 +165,14 @@ class Ways:
         return [*self.split(solutions, found), over]
 
     def _prefixed(self, rule: Rule, made: list[Rule]) -> Rule:
-        """A rule whose alternatives only test, with what its atoms join in a relation of its own.
+        """A rule whose alternatives only test, with its atoms joined once for all of them.
 
-        Else they are joined for each alternative. Alternatives that look something up may be the
-        better place to start from; so may a constant.
+            q(A, D) <- e(A, B), f(B, D), (A < 5, D > 90 ; A > 90, D < 5).
+
+        becomes a rule that tests `A < 5 or A > 90` of each `e`, the same of `f`, and all of the
+        alternatives at the end. What compares cannot tell is tested in a rule for each way, over a
+        relation of what the atoms join. Alternatives that look something up may be the better
+        place to start from; so may a constant.
         """
         positive = [each for each in rule.body if isinstance(each, Atom) and not each.negated]
         inside = [each for each in rule.body if isinstance(each, Choice | Disjunction)]
@@ -175,7 +181,12 @@ class Ways:
         if not all(map(_only_tests, inside)) or not _is_connected(positive):
             return rule
         known = names(positive)
-        first = [each for each in rule.body if _is_known(each, known)]
+        tested = [as_test(each, known) for each in rule.body]
+        early = list(_early_tests(inside, positive))
+        if count_ways(tested) == 1:
+            return replace(rule, body=(*tested, *early))
+        early += [each for each in _weaker(inside, known) if each not in early]
+        first = [*(each for each in rule.body if _is_known(each, known)), *early]
         rest = [each for each in rule.body if not any(each is one for one in first)]
         later = names((*rest, *rule.head.arguments))
         later |= {key.variable.name for key in rule.order}
@@ -266,6 +277,27 @@ def _only_tests(literal: Choice | Disjunction) -> bool:
             case _:
                 pass
     return True
+
+
+def _early_tests(
+    inside: Sequence[Choice | Disjunction], joined: Sequence[Atom]
+) -> Iterator[Comparison]:
+    """What alternatives demand of each atom, and of the first two, three … of them, each once."""
+    told: list[Comparison] = []
+    prefixes = (names(joined[:i]) for i in range(2, len(joined)))
+    for known in (*(names([atom]) for atom in joined), *prefixes):
+        for test in _weaker(inside, known):
+            if test not in told:
+                told.append(test)
+                yield test
+
+
+def _weaker(inside: Iterable[Choice | Disjunction], known: Set[str]) -> Iterator[Comparison]:
+    """What has to hold of some variables, for alternatives to hold of all."""
+    for each in inside:
+        test = weakened(each, known)
+        if test is not None:
+            yield test
 
 
 def _is_known(literal: Literal, known: Set[str]) -> bool:

@@ -4,6 +4,7 @@ count_ways       how many there are, without going any of them; more than `MOST_
 expanded         the ways; those through an `if` exclude each other
 without_choices  the ways through the `if`s alone
 as_test          alternatives that only compare, as one comparison instead
+weakened         what alternatives demand of some variables, whatever the others are
 """
 
 from __future__ import annotations
@@ -62,7 +63,37 @@ def as_test(literal: Literal, bound: Set[str]) -> Literal:
     value = _tested(literal, bound)
     if value is None:
         return literal
-    return Comparison("=", value, Constant(1, literal.span), literal.span)
+    return _holds(value, literal.span)
+
+
+def weakened(literal: Choice | Disjunction, known: Set[str]) -> Comparison | None:
+    """What alternatives demand of some variables, as a comparison; None if that is nothing.
+
+    `(A < 5, D > 90 ; A > 90, D < 5)` demands of A that `(A < 5 ; A > 90)`.
+    """
+    if isinstance(literal, Disjunction):
+        branches = literal.branches
+    else:
+        branches = ((*literal.condition, *literal.then), literal.otherwise)
+    parts = [tuple(_parts(branch, known)) for branch in branches]
+    if not all(parts):
+        return None
+    return _holds(_either([_all_hold_of(part) for part in parts], literal.span), literal.span)
+
+
+def _parts(branch: Iterable[Literal], known: Set[str]) -> Iterable[Comparison]:
+    """The tests of a branch that some variables decide."""
+    for literal in branch:
+        if isinstance(literal, Choice | Disjunction):
+            test = weakened(literal, known)
+            if test is not None:
+                yield test
+        elif isinstance(literal, Comparison) and all(v.name in known for v in variables(literal)):
+            yield literal
+
+
+def _holds(value: Expression, span: Span | None) -> Comparison:
+    return Comparison("=", value, Constant(1, span), span)
 
 
 def _tested(choice: Choice | Disjunction, bound: Set[str]) -> Expression | None:
@@ -100,10 +131,14 @@ def _all_hold(body: Iterable[Literal], bound: Set[str]) -> Expression | None:
                 value = _tested(literal, bound)
                 if value is None:
                     return None
-                tests.append(Comparison("=", value, Constant(1), literal.span))
+                tests.append(_holds(value, literal.span))
             case Atom():
                 return None
-    return Conditional(tuple(tests), Constant(1), Constant(0)) if tests else Constant(1)
+    return _all_hold_of(tuple(tests)) if tests else Constant(1)
+
+
+def _all_hold_of(tests: tuple[Comparison, ...]) -> Expression:
+    return Conditional(tests, Constant(1), Constant(0))
 
 
 def expanded(body: Iterable[Literal], *, may_lack: bool = False) -> list[list[Literal]]:
