@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 import pytest
-from tests.programs.corpus import Folder, folders
+from tests.programs.corpus import Folder, folders, in_turn
 
 import caladan
 from caladan.engines.embedded.engine import given_facts
@@ -95,8 +95,7 @@ WAYS: dict[str, dict[str, int]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
+@pytest.mark.parametrize(("folder", "way"), in_turn(folders(), *WAYS.values()))
 def test_program(folder: Folder, way: dict[str, int]) -> None:
     with thresholds.using(**way), caladan.connect("embedded") as db:
         for relation, path in folder.facts.items():

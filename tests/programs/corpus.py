@@ -2,9 +2,12 @@
 
 import csv
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from caladan.language import parse
 from caladan.program import Program, Type, Value
@@ -108,6 +111,18 @@ class Folder:
                 for line in lines
             ],
         )
+
+
+def in_turn(folders: Iterable[Folder], *settings: Any) -> list[Any]:
+    """Each folder with one of some settings, in turn: all meet, but not each with each.
+
+    `make fuzz` draws the other pairs.
+    """
+    return [
+        pytest.param(folder, setting, id=f"{folder.name}-{number % len(settings)}")
+        for number, folder in enumerate(folders)
+        for setting in [settings[number % len(settings)]]
+    ]
 
 
 def folders(*, sql: bool = False) -> list[Folder]:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.differential.running import check_same, run
 from tests.programs.answers import answered
-from tests.programs.corpus import Folder
+from tests.programs.corpus import Folder, in_turn
 from tests.spark.mesh.engine import PartsEngine
 from tests.spark.mesh.recursive import RECURSIVE
 from tests.spark.mesh.together import Ending, Lost, run_parts
@@ -128,14 +128,18 @@ WANTED = {(a, b) for b in range(41) for a in range(b)}
 
 
 @pytest.mark.parametrize(
-    ("sizes", "splitting"),
-    [((2,), SkewLimits(1e-6, least=1)), ((2, 3, 1, 4), SkewLimits(1e-6, least=1, moving=0))],
+    ("folder", "setting"),
+    in_turn(
+        RECURSIVE,
+        ((2,), SkewLimits(1e-6, least=1)),
+        ((2, 3, 1, 4), SkewLimits(1e-6, least=1, moving=0)),
+    ),
 )
-@pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
 def test_program(
-    folder: Folder, sizes: tuple[int, ...], splitting: SkewLimits, tmp_path: Path
+    folder: Folder, setting: tuple[tuple[int, ...], SkewLimits], tmp_path: Path
 ) -> None:
     """Every kind of relation there is: sets, best values, sums, texts that rules make."""
+    sizes, splitting = setting
     saving = SaveRequest(tmp_path, splitting=splitting)
     db = Session(LosingEngine(saving, *sizes, every=2))
     answered(db, folder, is_explained=False)

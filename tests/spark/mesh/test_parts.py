@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.differential.running import check_same, run
 from tests.programs.answers import answered
-from tests.programs.corpus import Folder
+from tests.programs.corpus import Folder, in_turn
 from tests.spark.mesh.engine import SPLITTING, PartsEngine
 from tests.spark.mesh.recursive import RECURSIVE
 from tests.spark.mesh.together import run_parts
@@ -27,17 +27,16 @@ NEVER, OFTEN, SOMETIMES = SPLITTING["never"], SPLITTING["often"], SPLITTING["som
 
 
 @pytest.mark.parametrize(
-    ("tasks", "local", "splitting"),
-    [(1, False, NEVER), (2, False, NEVER), (3, True, NEVER), (3, False, OFTEN), (2, True, OFTEN)],
+    ("folder", "setting"),
+    in_turn(RECURSIVE, (2, False, NEVER), (3, True, NEVER), (3, False, OFTEN), (2, True, OFTEN)),
 )
-@pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
-def test_program(folder: Folder, tasks: int, local: bool, splitting: SkewLimits) -> None:
+def test_program(folder: Folder, setting: tuple[int, bool, SkewLimits]) -> None:
+    tasks, local, splitting = setting
     db = Session(PartsEngine(tasks, local=local, splitting=splitting))
     answered(db, folder, is_explained=False)
 
 
-@pytest.mark.parametrize("splitting", [NEVER, OFTEN])
-@pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
+@pytest.mark.parametrize(("folder", "splitting"), in_turn(RECURSIVE, NEVER, OFTEN))
 def test_gathered_and_spread(folder: Folder, splitting: SkewLimits) -> None:
     """One task goes on alone after any round, and shares out what it has after any other."""
     with thresholds.using(mesh_small_rounds=1, mesh_spread=3, small_rounds=2, shape=0):
