@@ -49,11 +49,10 @@ def in_parts(
     Parts are `apart` if no two of them derive the same fact: then their numbers add up.
     """
     (clique,) = work.program.cliques
-    tasks = cast("int", work.parts)
     started = time.perf_counter()
     context.events.tell(CliqueStarted(clique.relations, clique.is_recursive, strategy))
     together = _Together(strategy, work.program.relations, context, apart=apart)
-    result = job.run(work, tasks, together.listen, context)
+    result = job.run(work, together.listen, context)
     together.tell_rules()
     try:
         found = finish(result)
@@ -153,8 +152,8 @@ def single(
     program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
 ) -> dict[str, SparkTable]:
     """Evaluate all cliques of a program in one task."""
-    work = job.work_on(program, store, context, None)
-    result = job.run(work, 1, lambda _: Single(context.events), context)
+    work = job.work_on(program, store, context)
+    result = job.run(work, lambda _: Single(context.events), context)
     return job.tables(work, result, context)
 
 
@@ -174,7 +173,9 @@ def pivoted(
     program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
 ) -> dict[str, SparkTable]:
     """Evaluate the one clique of a program in parts."""
-    work = job.work_on(program, store, context, context.parts)
+    from caladan.engines.spark.tasks.shard import ByPivot
+
+    work = job.work_on(program, store, context, ByPivot.of(program, context.parts))
     return in_parts(
         "pivoted", work, context, lambda outcomes: job.tables(work, outcomes, context), apart=True
     )
