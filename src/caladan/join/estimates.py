@@ -42,7 +42,7 @@ from caladan.rules.body import Version
 
 if TYPE_CHECKING:
     from caladan.columns.relation import ColumnDomain
-    from caladan.join.meeting import SearchBody, Weights
+    from caladan.join.intersection import SearchBody, Weights
 
 
 class Grade(Protocol):
@@ -140,8 +140,8 @@ def _survivors(frontier: Bindings, body: SearchBody, bound: frozenset[str], var:
     rows = np.arange(frontier.rows, dtype=np.uint32)
     numbered = Bindings(frontier.rows, {**frontier.columns, "#": rows})
     found: Counts = np.zeros(frontier.rows, np.int64)
-    trial = body.meeting(var, bound)
-    for longer in trial.run(numbered, trial.weigh(numbered), frozenset("#")):
+    trial = body.intersection(var, bound)
+    for longer in trial.run(numbered, frozenset("#"), trial.weigh(numbered)):
         found += np.bincount(longer.columns["#"], minlength=frontier.rows)
     return found
 
@@ -248,7 +248,7 @@ def estimates(body: SearchBody, grade: str, statistics: Statistics) -> Iterator[
     width = max((len(var) for var in body.variables), default=0)
     yield f"search {grade}: estimates before anything is bound"
     for var in body.variables:
-        weights = body.meeting(var, nothing).weigh(start)
+        weights = body.intersection(var, nothing).weigh(start)
         found = [(c, c.estimate(start, var)) for c in body.names[var]]
         shown = (f"{c} {'-' if counts is None else int(counts[0])}" for c, counts in found)
         least = graded.measure(start, body, nothing, var, weights)

@@ -28,19 +28,15 @@ import pyarrow as pa
 
 from caladan.columns.interner import Tuples
 from caladan.join.arithmetic import blamed
-from caladan.join.constraints.condition import AbsentStep, BindStep, TestStep
 from caladan.join.constraints.protocol import Var
 from caladan.join.estimates import estimates, grade_named
+from caladan.join.extend import Extend, PerRow, solutions
 from caladan.join.frontier import Bindings
-from caladan.join.guided import SearchStep
-from caladan.join.meeting import SearchBody, forget_unused
+from caladan.join.intersection import SearchBody, forget_unused
 from caladan.join.plan import RulePlan
-from caladan.join.rollup import RollupStep
 from caladan.join.search.library import Data, Library
 from caladan.join.search.question import Question, Way
-from caladan.join.semijoin import SemijoinStep
 from caladan.join.statistics import Statistics
-from caladan.join.steps import Step
 from caladan.language.deals import literals
 from caladan.language.deals.cursor import Cursor, SyntaxFailure
 from caladan.language.deals.tokens import END
@@ -150,20 +146,23 @@ class Found:
             constraints=way.constraints,
         )
 
-    def _steps(self, plan: RulePlan) -> list[Step]:
+    def _steps(self, plan: RulePlan) -> list[Extend]:
         """The steps of a plan; the first answers of a search come in small pieces."""
         return [
-            replace(step, first=1, width=self._width, statistics=self.statistics)
-            if isinstance(step, SearchStep)
+            replace(
+                step,
+                choice=replace(step.choice, first=1, width=self._width, statistics=self.statistics),
+            )
+            if isinstance(step.choice, PerRow)
             else step
             for step in plan.steps()
         ]
 
-    def _searches(self, plan: RulePlan) -> Iterator[tuple[SearchStep, list[Var]]]:
+    def _searches(self, plan: RulePlan) -> Iterator[tuple[Extend, list[Var]]]:
         """The search among the steps of a plan, if there is one, and what it is to bind."""
         steps = self._steps(plan)
         for place, step in enumerate(steps):
-            if isinstance(step, SearchStep):
+            if isinstance(step.choice, PerRow):
                 rest = (each.reads for each in steps[place + 1 :])
                 yield step, step.wanted((), plan.body.needed.union(*rest))
 
@@ -183,7 +182,8 @@ class Found:
         repeats = len(self._plans) > 1 or any(self._repeats(plan) for _, plan in self._plans)
         for way, plan in self._plans:
             with blamed(way.rule):
-                for batch in _solutions(self._steps(plan), Bindings(1, {}), way.body.needed):
+                needed = way.body.needed
+                for batch in solutions(self._steps(plan), Bindings(1, {}), needed, needed):
                     columns = {
                         name: plan.evaluator.words(Variable(name), batch, domain.coding)
                         for name, domain in self._domains.items()
@@ -195,25 +195,6 @@ class Found:
                         found = Bindings(len(fresh), found.at(rows, columns))
                     if found.rows:
                         yield found
-
-
-def _solutions(
-    steps: Sequence[Step], frontier: Bindings, needed: frozenset[Var]
-) -> Iterator[Bindings]:
-    """The solutions of some steps, as they are asked for."""
-    for place, step in enumerate(steps):
-        if not frontier.rows:
-            return
-        if isinstance(step, AbsentStep | BindStep | TestStep):
-            frontier = step.apply(frontier)
-            continue
-        assert not isinstance(step, SemijoinStep | RollupStep)  # all atoms are searched
-        rest = steps[place + 1 :]
-        for longer in step.run(frontier, needed.union(*(each.reads for each in rest))):
-            yield from _solutions(rest, longer, needed)
-        return
-    if frontier.rows:
-        yield frontier
 
 
 def parse_body(text: str, variables: Collection[str], name: str = "<find>") -> tuple[Literal, ...]:
