@@ -2,7 +2,7 @@
 
 | grade | what it compares |
 |---|---|
-| Jessica | the facts left in a whole constraint |
+| Jessica | the product of the candidates of all unbound variables of a constraint |
 | Paul | the candidates of the constraint that has fewest, for one variable |
 | Ghanima | the candidates that all constraints of the variable agree on |
 | Leto | the candidates that extend to full results |
@@ -43,6 +43,9 @@ from caladan.rules.body import Version
 if TYPE_CHECKING:
     from caladan.columns.relation import ColumnDomain
     from caladan.join.intersection import SearchBody, Weights
+
+
+_MOST: Final = 2.0**62
 
 
 class Grade(Protocol):
@@ -89,19 +92,21 @@ class Paul:
 
 
 class Jessica(Paul):
-    """The facts left in the whole constraint."""
+    """The work that a whole constraint may still be: the product of its unbound counts."""
 
     name = "jessica"
 
     def measure(
         self, frontier: Bindings, body: SearchBody, bound: frozenset[str], var: str, of: Weights
     ) -> Counts | None:
-        """Facts left in an atom; other constraints estimate."""
+        """`|b| * |c|` for an atom with b and c unbound; other constraints estimate."""
         counts = list(of.others.values())
         for atom in body.atoms:
             if var in atom.variables:
-                lookup = atom.under(bound, tuple(atom.variables - bound))
-                counts.append(lookup.counts(frontier))
+                volume = np.ones(frontier.rows)
+                for name in atom.variables - bound:
+                    volume *= atom.under(bound, (name,)).counts(frontier)
+                counts.append(np.minimum(volume, _MOST).astype(np.int64))
         return np.minimum.reduce(counts) if counts else None
 
 

@@ -21,7 +21,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,7 @@ from caladan.join.intersection import SearchBody, forget_unused
 from caladan.join.plan import RulePlan
 from caladan.join.search.library import Data, Library
 from caladan.join.search.question import Question, Way
+from caladan.join.search.triples import is_triples, triples
 from caladan.join.statistics import Statistics
 from caladan.language.deals import literals
 from caladan.language.deals.cursor import Cursor, SyntaxFailure
@@ -62,6 +63,7 @@ def find(
     `relations` are Arrow tables, data frames, lists of rows, or a `Library`, which keeps what it
     has encoded for the next question. `variables` are names, separated by blanks or as a sequence;
     other variables of the body begin with a capital letter.
+    Both may be one text in triples, `"(find [?x ?y] [?x :parent ?y])"` (triples.py).
     `constraints` are objects with the methods of a constraint, or predicates on several variables;
     `by_variable` has a set, a range, a function or a constraint for one variable each.
 
@@ -70,6 +72,11 @@ def find(
     [('jessica', 'ghanima'), ('jessica', 'leto')]
     """
     library = relations if isinstance(relations, Library) else Library(relations)
+    listed = {*by_variable}
+    if is_triples(variables):
+        asked = triples(cast("str", variables))
+        variables, listed = asked.asked, listed | asked.variables
+        body = f"{asked.body}, {body}" if asked.body and body else asked.body or body
     names = tuple(variables.replace(",", " ").split() if isinstance(variables, str) else variables)
     for name in names:
         if not name.isidentifier() or name == "_":
@@ -77,7 +84,7 @@ def find(
     if len(set(names)) < len(names):
         raise error("C050", "a variable is listed twice")
     grade_named(search)
-    parsed = parse_body(body, {*names, *by_variable})
+    parsed = parse_body(body, listed.union(names))
     question = Question(
         library, names, parsed, [(None, c) for c in constraints] + [*by_variable.items()]
     )
