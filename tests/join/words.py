@@ -8,7 +8,7 @@ import numpy as np
 from caladan.columns.domains import OffsetDomain
 from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.atom import StoredAtom
-from caladan.join.constraints.condition import Absent
+from caladan.join.constraints.condition import NegatedAtom
 from caladan.join.constraints.protocol import BodyConstraint, JoinConstraint
 from caladan.join.constraints.values import ValueConstraint
 from caladan.join.frontier import Bindings
@@ -56,7 +56,7 @@ def negated(relation: StoredRelation, arguments: Sequence[str | int | None]) -> 
     bound = {
         i: word(a) if isinstance(a, int) else a for i, a in enumerate(arguments) if a is not None
     }
-    return Absent(relation, bound)
+    return NegatedAtom(relation, bound)
 
 
 def party(constraint: Any) -> JoinConstraint:

@@ -1,6 +1,6 @@
 """The one join: a body over stored relations, and its solutions batch by batch.
 
-    rules.Body ─ orders.py, route.py, core_route.py ─► Access ─ plan.py ─► Extend ─ walk.py ─► sink
+    rules.Body ─ orders.py, route.py, core_route.py ─► Access ─ plan.py ─► steps ─ walk.py ─► sink
                  search_route.py, if a grade is asked for ─► guided.py, by estimates.py
 
 access.py        the steps as plain data, which explain prints

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from caladan.join.intersection import SearchBody, Weights
 
 
-_MOST: Final = 2.0**62
+_MOST: Final = float(np.iinfo(np.int64).max // 2)
 
 
 class Grade(Protocol):

@@ -1,11 +1,11 @@
-"""Extend: the one step of a body. It takes rows, binds some variables, and drops what does not fit.
+"""The one step of a body: it takes rows, binds some variables, and drops what does not fit.
 
     t(X, Y, Z) <- e(X, Y), e(Y, Z), e(Z, X), X < Z, ~b(X, Z)
 
-    Extend((X, Y), (e(X, Y)), Fixed)            a lookup: one constraint, which proposes
-    Extend((Z,), (e(Y, Z), e(Z, X)), PerRow)    for each row the one with the fewest values proposes
-    Extend((), (X < Z), Fixed)                  nothing is bound: all only confirm
-    Extend((), (~b(X, Z)), Fixed)
+    ExtendStep((X, Y), (e(X, Y)), Fixed)           a lookup: one constraint, which proposes
+    ExtendStep((Z,), (e(Y, Z), e(Z, X)), PerRow)   for each row the one with fewer values proposes
+    ExtendStep((), (X < Z), Fixed)                 nothing is bound: all only confirm
+    ExtendStep((), (~b(X, Z)), Fixed)
 
 So a lookup, a semijoin, a test, an intersection and a search are one step, told apart by how many
 variables it binds and by who chooses. With several variables to choose from, each row takes the one
@@ -24,7 +24,7 @@ import numpy as np
 
 from caladan.columns.layout import Counts
 from caladan.join.constraints.atom import StoredAtom
-from caladan.join.constraints.lookup import Lookup, projection
+from caladan.join.constraints.lookup import AtomLookup, projection
 from caladan.join.constraints.protocol import BodyConstraint, JoinConstraint
 from caladan.join.frontier import Bindings
 from caladan.join.intersection import Intersection, least_of
@@ -46,7 +46,7 @@ class PerRow:
     """
 
     statistics: Statistics = field(default_factory=Statistics)
-    ways: tuple[tuple[Extend, ...], ...] = ()
+    ways: tuple[tuple[ExtendStep, ...], ...] = ()
     grade: str | None = None
     order: tuple[str, ...] = ()
     counting: bool = False
@@ -55,7 +55,7 @@ class PerRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Extend:
+class ExtendStep:
     """Rows with `variables` bound, as all the constraints allow."""
 
     variables: tuple[str, ...]
@@ -108,23 +108,23 @@ class Extend:
         return any(isinstance(each, BodyConstraint) and each.part for each in self.constraints)
 
     @cached_property
-    def lookup(self) -> Lookup | None:
+    def lookup(self) -> AtomLookup | None:
         """The one atom that is looked up, if that is all."""
         if len(self.constraints) != 1 or isinstance(self.choice, PerRow):
             return None
         only = self.constraints[0]
-        return only if isinstance(only, Lookup) else None
+        return only if isinstance(only, AtomLookup) else None
 
     @property
-    def _ways(self) -> tuple[tuple[Extend, ...], ...]:
+    def _ways(self) -> tuple[tuple[ExtendStep, ...], ...]:
         return () if isinstance(self.choice, Fixed) else self.choice.ways
 
     @cached_property
     def intersection(self) -> Intersection:
         """What proposes and confirms the variable."""
         assert isinstance(self.choice, PerRow)
-        lookups = [each for each in self.constraints if isinstance(each, Lookup)]
-        others = [each for each in self.constraints if not isinstance(each, Lookup)]
+        lookups = [each for each in self.constraints if isinstance(each, AtomLookup)]
+        others = [each for each in self.constraints if not isinstance(each, AtomLookup)]
         name = ", ".join(self.variables)
         return Intersection(name, lookups, others, self.choice.statistics)
 
@@ -174,7 +174,7 @@ class Extend:
         return self.lookup.counts(frontier) if self.lookup else self.intersection.least(frontier)
 
     def _by_way(
-        self, ways: Sequence[Sequence[Extend]], frontier: Bindings, keep: frozenset[str]
+        self, ways: Sequence[Sequence[ExtendStep]], frontier: Bindings, keep: frozenset[str]
     ) -> Iterator[Bindings]:
         """Each row goes the way that proposes the fewest values first."""
         firsts = [way[0].intersection for way in ways]
@@ -222,13 +222,13 @@ class Extend:
 
 
 Through: TypeAlias = (
-    "Callable[[Sequence[Extend], Bindings, Callable[[Bindings], None], frozenset[str]], None]"
+    "Callable[[Sequence[ExtendStep], Bindings, Callable[[Bindings], None], frozenset[str]], None]"
 )
 """Pushes rows through some steps, of which some columns are kept."""
 
 
 def solutions(
-    steps: Sequence[Extend], frontier: Bindings, keep: frozenset[str], needed: frozenset[str]
+    steps: Sequence[ExtendStep], frontier: Bindings, keep: frozenset[str], needed: frozenset[str]
 ) -> Iterator[Bindings]:
     """The rows that some steps lead to, as they are asked for; `needed` is kept on the way."""
     for place, step in enumerate(steps):

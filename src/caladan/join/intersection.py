@@ -24,7 +24,7 @@ from caladan.columns.index import Matches, PackedIndex, RunMatches
 from caladan.columns.kernels import meet
 from caladan.columns.layout import Counts, Keys, Words
 from caladan.join.constraints.atom import StoredAtom
-from caladan.join.constraints.lookup import Lookup, present, projection
+from caladan.join.constraints.lookup import AtomLookup, present, projection
 from caladan.join.constraints.protocol import JoinConstraint
 from caladan.join.frontier import Bindings
 from caladan.join.statistics import Statistics
@@ -63,7 +63,7 @@ class Intersection:
     def __init__(
         self,
         var: str,
-        lookups: Sequence[Lookup],
+        lookups: Sequence[AtomLookup],
         others: Sequence[JoinConstraint],
         statistics: Statistics,
     ) -> None:
@@ -80,7 +80,7 @@ class Intersection:
         """What the atoms are called."""
         return tuple(map(str, self.lookups))
 
-    def known(self, lookup: Lookup) -> Lookup:
+    def known(self, lookup: AtomLookup) -> AtomLookup:
         """A lookup that tests what the atoms share instead of binding it."""
         return lookup.known(frozenset.intersection(*(each.binds for each in self.lookups)))
 
@@ -253,7 +253,7 @@ class Intersection:
         self.statistics.proposals(self.var, names, state[4:].tolist())
 
 
-def _tested(frontier: Bindings, lookups: Sequence[Lookup]) -> Bindings:
+def _tested(frontier: Bindings, lookups: Sequence[AtomLookup]) -> Bindings:
     """The solutions that every lookup has a fact for."""
     for each in lookups:
         index = each.index()
@@ -280,7 +280,7 @@ class SearchBody:
         self.ranked: tuple[str, ...] = tuple(
             sorted(self.variables, key=lambda v: -len(self.influence[v]))
         )
-        self._under: dict[tuple[str, frozenset[str]], list[Lookup]] = {}
+        self._under: dict[tuple[str, frozenset[str]], list[AtomLookup]] = {}
 
     def intersection(
         self, var: str, bound: frozenset[str], statistics: Statistics | None = None

@@ -28,8 +28,13 @@ from caladan.join.access import (
     Rollup,
     Semijoin,
 )
-from caladan.join.constraints.condition import Absent, Bind, EquationConstraint, Test
-from caladan.join.constraints.lookup import Lookup
+from caladan.join.constraints.condition import (
+    Assignment,
+    Condition,
+    EquationConstraint,
+    NegatedAtom,
+)
+from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.constraints.narrowing import Narrowing
 from caladan.join.constraints.pairing import Pairing
 from caladan.join.constraints.protocol import BodyConstraint
@@ -37,7 +42,7 @@ from caladan.join.constraints.rollup import RollupConstraint, RollupTable, Uncou
 from caladan.join.constraints.semijoin import MARK, SemijoinConstraint
 from caladan.join.eager import amounts, grouped, is_exact
 from caladan.join.expressions import Evaluator
-from caladan.join.extend import Extend, Fixed, PerRow
+from caladan.join.extend import ExtendStep, Fixed, PerRow
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import LateColumns
 from caladan.join.orders import join_order
@@ -95,7 +100,7 @@ class RulePlan:
         self._search = guided_route(body, self, search, least) if search and listed else None
         self._order: tuple[int, ...] | None = None
         self._order_sizes: tuple[int, ...] = ()
-        self._made: dict[tuple[int, ...], tuple[Sequence[Access], Sequence[Extend]]] = {}
+        self._made: dict[tuple[int, ...], tuple[Sequence[Access], Sequence[ExtendStep]]] = {}
         self.accesses: Sequence[Access] | None = None
         """What the steps that were last asked for are made of."""
         self._told: Sequence[Access] | None = None
@@ -122,7 +127,7 @@ class RulePlan:
             sink.restart()
             self._walk(self.steps(), sink, check)
 
-    def _walk(self, steps: Sequence[Extend], sink: Sink, check: Callable[[], None]) -> None:
+    def _walk(self, steps: Sequence[ExtendStep], sink: Sink, check: Callable[[], None]) -> None:
         body, needed = self.body, self.body.needed
         if self.amounts is not None:
             needed = grouped(body) | names(*(each.expression for each in self.amounts))
@@ -139,7 +144,7 @@ class RulePlan:
         rollups = [step for step in self.accesses or () if isinstance(step, Rollup)]
         return rollups[-1].outer if rollups else None
 
-    def steps(self) -> Sequence[Extend]:
+    def steps(self) -> Sequence[ExtendStep]:
         """The steps in the order that suits the relations as they are."""
         order = () if self._search is not None else self._chosen_order()
         if order not in self._made:
@@ -148,7 +153,7 @@ class RulePlan:
         self.accesses, steps = self._made[order]
         return steps
 
-    def lasting_steps(self) -> Sequence[Extend]:
+    def lasting_steps(self) -> Sequence[ExtendStep]:
         """The steps without views of what changes: for those who go one fact at a time.
 
         They are gone through many times, so their order is measured however few facts are new.
@@ -239,7 +244,9 @@ class RulePlan:
         fleeting |= not all(map(relation.can_bind, range(relation.arity)))
         return StoredAtom(relation, scan.version, arguments, scan.relation, fleeting)
 
-    def ready(self, step: Access, *, is_trial: bool = False, is_repeated: bool = False) -> Extend:
+    def ready(
+        self, step: Access, *, is_trial: bool = False, is_repeated: bool = False
+    ) -> ExtendStep:
         """A step over the relations as they are stored; a trial counts for itself.
 
         A test that is `repeated` is made once more further behind.
@@ -248,20 +255,20 @@ class RulePlan:
         binds = tuple(sorted(step.binds))
         match step:
             case Probe():
-                return Extend(binds, (self.lookup(step),), Fixed())
+                return ExtendStep(binds, (self.lookup(step),), Fixed())
             case Meet():
                 others = map(self._foreign, step.tests)
                 constraints = (*map(self.lookup, step.probes), *others)
                 name = (step.variable,) if step.tests or len(binds) == 1 else binds
-                return Extend(name, constraints, PerRow(statistics))
+                return ExtendStep(name, constraints, PerRow(statistics))
             case Fork():
                 ways = tuple(
                     tuple(self.ready(each, is_trial=is_trial, is_repeated=True) for each in way)
                     for way in ((first, *rest) for first, rest in step.ways)
                 )
-                return Extend(binds, (), PerRow(statistics, ways))
+                return ExtendStep(binds, (), PerRow(statistics, ways))
             case GuidedSearch():
-                return Extend(
+                return ExtendStep(
                     binds,
                     (*map(self._searched, step.scans), *map(self._cut, step.cuts)),
                     PerRow(
@@ -272,7 +279,7 @@ class RulePlan:
                     ),
                 )
             case _:
-                return Extend(binds, (self._single(step, is_repeated),), Fixed())
+                return ExtendStep(binds, (self._single(step, is_repeated),), Fixed())
 
     def _single(
         self, step: Semijoin | Rollup | Exclude | Compute | Check, is_repeated: bool
@@ -293,16 +300,18 @@ class RulePlan:
                 return SemijoinConstraint(step.shared, steps, self._through)
             case Exclude():
                 words = self._words(step.scan, step.bound)
-                return Absent(self._absents[step.scan], words, f"~{_label(step.scan)}")
+                return NegatedAtom(self._absents[step.scan], words, f"~{_label(step.scan)}")
             case Compute():
                 domain = self._domains[step.variable]
-                return Bind(self.evaluator, step.variable, step.expression, domain, step.solved)
+                return Assignment(
+                    self.evaluator, step.variable, step.expression, domain, step.solved
+                )
             case Check():
-                return Test(self.evaluator, step.comparison, is_repeated)
+                return Condition(self.evaluator, step.comparison, is_repeated)
 
     def _through(
         self,
-        steps: Sequence[Extend],
+        steps: Sequence[ExtendStep],
         frontier: Bindings,
         take: Callable[[Bindings], None],
         needed: frozenset[str],
@@ -327,13 +336,13 @@ class RulePlan:
             return self._single(step, is_repeated=True)
         if constraint_of(step.comparison, self.body.types) is not None:
             return self._foreign(step.comparison)
-        test = Test(self.evaluator, step.comparison, is_repeated=True)
+        test = Condition(self.evaluator, step.comparison, is_repeated=True)
         if isinstance(step, Check):
             return test
         found = (self._single(each, is_repeated=True) for each in step.solutions)
-        return EquationConstraint(test, {s.variable: s for s in found if isinstance(s, Bind)})
+        return EquationConstraint(test, {s.variable: s for s in found if isinstance(s, Assignment)})
 
-    def lookup(self, found: Probe) -> Lookup:
+    def lookup(self, found: Probe) -> AtomLookup:
         """An atom over its relation."""
         scan, shown = found.scan, found.view
         relation = self._relations[scan.relation]
@@ -342,7 +351,7 @@ class RulePlan:
         def positions(columns: Mapping[int, _T]) -> dict[int, _T]:
             return {places.index(column): value for column, value in columns.items()}
 
-        return Lookup(
+        return AtomLookup(
             relation if shown is None else relation.view(shown),
             scan.version,
             positions(self._words(scan, found.bound)),

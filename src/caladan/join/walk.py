@@ -22,8 +22,8 @@ import numpy as np
 
 from caladan.columns import pool
 from caladan.columns.layout import Words
-from caladan.join.constraints.lookup import Lookup
-from caladan.join.extend import Extend
+from caladan.join.constraints.lookup import AtomLookup
+from caladan.join.extend import ExtendStep
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Crossing, LateColumns, Taker, Tests
 from caladan.program import thresholds
@@ -41,7 +41,8 @@ class Sink:
         self,
         take: Callable[[Bindings], None],
         finish: Callable[[], None] | None = None,
-        direct: Callable[[Lookup, Bindings, Callable[[], None], Tests], int | None] | None = None,
+        direct: Callable[[AtomLookup, Bindings, Callable[[], None], Tests], int | None]
+        | None = None,
         *,
         shared: Callable[[], bool] = lambda: False,
         forget: Callable[[], None] | None = None,
@@ -64,7 +65,7 @@ class Sink:
         return self._direct is not None
 
     def direct(
-        self, lookup: Lookup, frontier: Bindings, check: Callable[[], None], tests: Tests, /
+        self, lookup: AtomLookup, frontier: Bindings, check: Callable[[], None], tests: Tests, /
     ) -> bool:
         """Take the last lookup, if that can be done without listing its solutions."""
         found = None if self._direct is None else self._direct(lookup, frontier, check, tests)
@@ -114,7 +115,7 @@ class Walk:
         self._lock = RLock()
         self._stopped = False
 
-    def run(self, steps: Sequence[Extend]) -> None:
+    def run(self, steps: Sequence[ExtendStep]) -> None:
         """Push everything through the steps."""
         everything = Bindings(1, {})
         if not self._sink.shared() or not _can_be_shared(steps) or pool.threads() < 2:
@@ -147,7 +148,7 @@ class Walk:
                 self.walk(rest, batch, sink, needed, repeats and sink is self._sink)
 
     def _repeats(
-        self, step: Extend, before: Bindings, longer: Bindings, rest: Sequence[Extend]
+        self, step: ExtendStep, before: Bindings, longer: Bindings, rest: Sequence[ExtendStep]
     ) -> bool:
         """Whether solutions behind a step may be the same, and are joined with more."""
         dropped = (before.columns.keys() | step.binds) - longer.columns.keys()
@@ -155,7 +156,7 @@ class Walk:
         return bool(not self._counting and dropped and joins and longer.columns)
 
     def _grouped(
-        self, steps: Sequence[Extend], frontier: Bindings, sink: Taker, needed: frozenset[str]
+        self, steps: Sequence[ExtendStep], frontier: Bindings, sink: Taker, needed: frozenset[str]
     ) -> tuple[Bindings, Taker, frozenset[str]]:
         """Groups instead of solutions (late_materialization.py), where that pays."""
         if sum(step.is_join for step in steps) < 2:  # a test costs less than grouping
@@ -167,7 +168,7 @@ class Walk:
             return frontier, sink, needed
         return groups.frontier, Crossing(groups, sink, self.check), needed | {groups.mark}
 
-    def _tests(self, steps: Sequence[Extend]) -> Tests | None:
+    def _tests(self, steps: Sequence[ExtendStep]) -> Tests | None:
         """The last steps of a rule, if they are nothing but tests."""
         if not all(step.is_test for step in steps):
             return None
@@ -203,7 +204,7 @@ class Walk:
 
     def walk(
         self,
-        steps: Sequence[Extend],
+        steps: Sequence[ExtendStep],
         frontier: Bindings,
         sink: Taker | None = None,
         needed: frozenset[str] | None = None,
@@ -253,17 +254,17 @@ class Walk:
         sink(frontier)
 
 
-def _can_be_shared(steps: Sequence[Extend]) -> bool:
+def _can_be_shared(steps: Sequence[ExtendStep]) -> bool:
     """Whether there is a scan, and what follows changes nothing."""
     return len(steps) > 1 and steps[0].lookup is not None and all(s.is_pure for s in steps)
 
 
-def _put_off(steps: Sequence[Extend]) -> list[Extend] | None:
+def _put_off(steps: Sequence[ExtendStep]) -> list[ExtendStep] | None:
     """The steps with the first one behind all that do not need it; None if all do."""
     first, *others = steps
     waiting = set(first.binds)
-    before: list[Extend] = []
-    after: list[Extend] = []
+    before: list[ExtendStep] = []
+    after: list[ExtendStep] = []
     for step in others:
         needs = not waiting.isdisjoint(step.reads) or not waiting.isdisjoint(step.binds)
         if needs:

@@ -16,10 +16,10 @@ from caladan.columns.kernels import machine
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.small_rounds.values import Numbers, PackedGroups, Term, Unsuitable
-from caladan.join.constraints.condition import Absent, Bind, Test
-from caladan.join.constraints.lookup import Lookup
+from caladan.join.constraints.condition import Assignment, Condition, NegatedAtom
+from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.expressions import Evaluator
-from caladan.join.extend import Extend, PerRow
+from caladan.join.extend import ExtendStep, PerRow
 from caladan.join.intersection import Intersection
 from caladan.join.plan import RulePlan
 from caladan.program import Comparison, Constant, Expression, Variable
@@ -102,7 +102,7 @@ def add_rule(tables: MachineTables, head: StoredRelation, plan: RulePlan) -> tup
     return tables.relation(_stored(seed)), start
 
 
-def _stored(lookup: Lookup) -> StoredRelation:
+def _stored(lookup: AtomLookup) -> StoredRelation:
     """The relation that is looked into; views are of relations that do not change meanwhile."""
     found = lookup.relation
     return found if isinstance(found, StoredRelation) else found.relation
@@ -117,26 +117,30 @@ class _RuleBuilder:
         self._registers: dict[str, int] = {}
         self._numbers = Numbers(evaluator, self._registers, tables.domains, self._add)
 
-    def seed(self, lookup: Lookup) -> None:
+    def seed(self, lookup: AtomLookup) -> None:
         seed = self._tables.relation(_stored(lookup))
         self._add(machine.SEED, seed, 0, [], *self._found(lookup))
 
-    def step(self, step: Extend) -> None:
-        if isinstance(step.choice, PerRow) and all(isinstance(c, Lookup) for c in step.constraints):
+    def step(self, step: ExtendStep) -> None:
+        if isinstance(step.choice, PerRow):
+            if not all(isinstance(each, AtomLookup) for each in step.constraints):
+                raise Unsuitable("a rule goes through the guided search")
+            if step.choice.ways:
+                raise Unsuitable("rows choose which of two variables comes first")
             self._meet(step.intersection)
             return
         for each in step.constraints:
             match each:
-                case Lookup():
+                case AtomLookup():
                     self._lookup(each)
-                case Absent():
+                case NegatedAtom():
                     if not each.bound:
                         raise Unsuitable("a negated atom has nothing bound")
                     index = self._tables.index(each.relation, tuple(each.bound))
                     self._add(machine.ABSENT, index, 0, self._key(index, each.bound))
-                case Test():
+                case Condition():
                     self._test(each.comparison)
-                case Bind():
+                case Assignment():
                     self._registers[each.variable] = self._register(each.expression, each.domain)
                 case _:
                     raise Unsuitable("a rule goes through the guided search")
@@ -167,7 +171,7 @@ class _RuleBuilder:
             if not lookup.bound:
                 self._lookup(step.known(lookup))
 
-    def _lookup(self, lookup: Lookup, distance: int = 0) -> None:
+    def _lookup(self, lookup: AtomLookup, distance: int = 0) -> None:
         if not lookup.bound:
             raise Unsuitable("an atom has nothing bound")
         index = self._tables.index(_stored(lookup), tuple(lookup.bound))
@@ -228,7 +232,7 @@ class _RuleBuilder:
     def _given(self, value: str | int) -> tuple[int, int]:
         return (self._registers[value], 0) if isinstance(value, str) else (-1, value)
 
-    def _found(self, lookup: Lookup, packing: Any = None) -> tuple[list[Term], list[Term]]:
+    def _found(self, lookup: AtomLookup, packing: Any = None) -> tuple[list[Term], list[Term]]:
         """What a fact found binds, and what of it is checked."""
         base = self._tables.body(_stored(lookup)).base.packing
         packing = packing or base

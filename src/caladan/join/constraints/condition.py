@@ -1,12 +1,12 @@
 """Conditions: what only keeps or computes, once the variables it reads are bound.
 
-Absent     keep the solutions for which a negated atom has no fact
-Bind       a variable equals an expression: bind it
-Test       keep the solutions for which a comparison holds
-EquationConstraint  a test that proposes as well, whatever it can be solved for
+NegatedAtom   keep the solutions for which a negated atom has no fact
+Condition     keep the solutions for which a comparison holds
+Assignment    a variable equals an expression: bind it
+EquationConstraint   a condition that proposes as well, whatever it can be solved for
 
 In a search a condition is `repeated`: where arithmetic fails for a row, the row stays, and the
-test is made again behind the search.
+condition is tested again behind the search.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from caladan.rules.body import Version, names
 
 
 @dataclass(frozen=True, slots=True)
-class Absent(BodyConstraint):
+class NegatedAtom(BodyConstraint):
     """A negated atom; columns that match anything are not among the bound ones."""
 
     relation: StoredRelation
@@ -63,7 +63,7 @@ class Absent(BodyConstraint):
 
 
 @dataclass(frozen=True, slots=True)
-class Bind(BodyConstraint):
+class Assignment(BodyConstraint):
     """A variable that is bound to an expression."""
 
     is_pure = False
@@ -101,10 +101,8 @@ class Bind(BodyConstraint):
 
 
 @dataclass(frozen=True, slots=True)
-class Test(BodyConstraint):
+class Condition(BodyConstraint):
     """A comparison."""
-
-    __test__ = False  # the name is no invitation to pytest
 
     evaluator: Evaluator
     comparison: Comparison
@@ -141,8 +139,8 @@ class EquationConstraint(BodyConstraint):
 
     is_pure = False
 
-    test: Test
-    solutions: Mapping[str, Bind]
+    test: Condition
+    solutions: Mapping[str, Assignment]
 
     def __str__(self) -> str:
         return str(self.test)

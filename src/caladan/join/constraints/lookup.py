@@ -27,7 +27,7 @@ from caladan.rules.body import Version
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup(BodyConstraint):
+class AtomLookup(BodyConstraint):
     """An atom. Columns are bound by variables or words, checked after they are read, or new."""
 
     is_single = False
@@ -164,7 +164,7 @@ class Lookup(BodyConstraint):
         known = self.known(frontier.columns.keys())
         return next(known.run(frontier, frozenset(frontier.columns)))
 
-    def known(self, variables: Set[str]) -> Lookup:
+    def known(self, variables: Set[str]) -> AtomLookup:
         """The lookup that tests some variables instead of binding them."""
         tested = {c: name for c, name in self.new.items() if name in variables}
         new = {c: name for c, name in self.new.items() if name not in variables}

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from caladan.join.frontier import Bindings
 
 if TYPE_CHECKING:
-    from caladan.join.extend import Extend
+    from caladan.join.extend import ExtendStep
 
 Var: TypeAlias = str
 Words: TypeAlias = NDArray[np.int64]
@@ -267,7 +267,7 @@ class BodyConstraint:
         return self.reads | self.binds
 
     @property
-    def part(self) -> Sequence[Extend]:
+    def part(self) -> Sequence[ExtendStep]:
         """The steps of the part of the body that it stands for."""
         return ()
 

@@ -33,7 +33,7 @@ from caladan.program import names
 from caladan.program.kinds import Kind
 
 if TYPE_CHECKING:
-    from caladan.join.extend import Extend, Through
+    from caladan.join.extend import ExtendStep, Through
     from caladan.join.windows import WindowAmounts
 
 
@@ -168,7 +168,7 @@ class RollupConstraint(BodyConstraint):
 
     mark: str
     shared: tuple[str, ...]
-    steps: tuple[Extend, ...]
+    steps: tuple[ExtendStep, ...]
     amounts: tuple[Amount, ...]
     table: RollupTable
     through: Through
@@ -185,7 +185,7 @@ class RollupConstraint(BodyConstraint):
         return frozenset(f"{self.mark}{i}" for i in range(len(self.amounts)))
 
     @property
-    def part(self) -> Sequence[Extend]:
+    def part(self) -> Sequence[ExtendStep]:
         """The steps."""
         return self.steps
 

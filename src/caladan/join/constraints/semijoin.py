@@ -20,13 +20,13 @@ import numpy as np
 from caladan.columns.index import Matches, RunMatches
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask
-from caladan.join.constraints.lookup import Lookup
+from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.constraints.protocol import BodyConstraint
 from caladan.join.frontier import Bindings
 from caladan.program import thresholds
 
 if TYPE_CHECKING:
-    from caladan.join.extend import Extend, Through
+    from caladan.join.extend import ExtendStep, Through
 
 MARK: Final = "#semijoin"
 """A column of the numbers of rows; no variable is called so."""
@@ -37,7 +37,7 @@ class SemijoinConstraint(BodyConstraint):
     """Steps that nothing is read of but whether they lead to a solution, for what is shared."""
 
     shared: tuple[str, ...]
-    steps: tuple[Extend, ...]
+    steps: tuple[ExtendStep, ...]
     through: Through
 
     @property
@@ -51,7 +51,7 @@ class SemijoinConstraint(BodyConstraint):
         return all(step.is_pure for step in self.steps)
 
     @property
-    def part(self) -> Sequence[Extend]:
+    def part(self) -> Sequence[ExtendStep]:
         """The steps."""
         return self.steps
 
@@ -86,7 +86,7 @@ class _SemijoinRows:
         self._frontier = Bindings(frontier.rows, {**frontier.columns, MARK: numbers})
         self._has: Mask = np.zeros(frontier.rows, np.bool_)
 
-    def found(self, steps: Sequence[Extend], through: Through) -> Mask:
+    def found(self, steps: Sequence[ExtendStep], through: Through) -> Mask:
         """Which rows have a solution."""
         first, rest = steps[0].lookup, steps[1:]
         keep = frozenset((MARK,)).union(*(each.reads for each in rest))
@@ -103,7 +103,9 @@ class _SemijoinRows:
     def _take(self, found: Bindings) -> None:
         self._has[found.columns[MARK]] = True
 
-    def _some(self, first: Lookup, matches: Matches, keep: frozenset[str]) -> Iterator[Bindings]:
+    def _some(
+        self, first: AtomLookup, matches: Matches, keep: frozenset[str]
+    ) -> Iterator[Bindings]:
         """What agrees with rows that have no solution yet, a few facts at a time."""
         if not isinstance(matches, RunMatches):
             yield from first.spread(self._frontier, matches, keep)
@@ -113,7 +115,7 @@ class _SemijoinRows:
             yield from first.spread(self._frontier, some, keep)
             done, most = done + most, most * thresholds.now.search_ramp
 
-    def _all(self, first: Lookup, keep: frozenset[str]) -> Iterator[Bindings]:
+    def _all(self, first: AtomLookup, keep: frozenset[str]) -> Iterator[Bindings]:
         """A few facts at a time for all rows that have no solution yet."""
         most = thresholds.now.semijoin
         index, blocks = first.scanned(keep, thresholds.now.room)

@@ -30,7 +30,7 @@ from caladan.columns.interner import Tuples
 from caladan.join.arithmetic import blamed
 from caladan.join.constraints.protocol import Var
 from caladan.join.estimates import estimates, grade_named
-from caladan.join.extend import Extend, PerRow, solutions
+from caladan.join.extend import ExtendStep, PerRow, solutions
 from caladan.join.frontier import Bindings
 from caladan.join.intersection import SearchBody, forget_unused
 from caladan.join.plan import RulePlan
@@ -153,7 +153,7 @@ class Found:
             constraints=way.constraints,
         )
 
-    def _steps(self, plan: RulePlan) -> list[Extend]:
+    def _steps(self, plan: RulePlan) -> list[ExtendStep]:
         """The steps of a plan; the first answers of a search come in small pieces."""
         return [
             replace(
@@ -165,7 +165,7 @@ class Found:
             for step in plan.steps()
         ]
 
-    def _searches(self, plan: RulePlan) -> Iterator[tuple[Extend, list[Var]]]:
+    def _searches(self, plan: RulePlan) -> Iterator[tuple[ExtendStep, list[Var]]]:
         """The search among the steps of a plan, if there is one, and what it is to bind."""
         steps = self._steps(plan)
         for place, step in enumerate(steps):
