@@ -37,7 +37,7 @@ def stages(spark: SparkSession, since: int) -> Iterator[Any]:
 
 def next_stage(spark: SparkSession) -> int:
     scala: Any = spark.sparkContext._jsc.sc()  # type: ignore[union-attr]
-    return int(scala.dagScheduler().nextStageId().get())
+    return int(scala.dagScheduler().nextStageId())
 
 
 def moved(spark: SparkSession, since: int) -> tuple[int, list[int]]:

@@ -3,9 +3,10 @@
 *single*: where inputs are small, the embedded engine needs less time for the whole program than
 Spark for one round of it. One task is that engine, fed and heard through Spark.
 
-*pivoted*: a clique that hands one column on unchanged falls into independent parts. Every task has
-all inputs and evaluates the facts that fall to it (shard.py): one job, whatever the number of
-rounds. How parts are run, heard and put together serves *cubed* too, where a part is another thing.
+*pivoted*: a clique that hands one column on unchanged falls into independent parts. Every task is
+sent its share of what exit rules read (shard.py, exchange.py) and evaluates it: one job, whatever
+the number of rounds. How parts are run, heard and put together serves *cubed* too, where a part is
+another thing.
 """
 
 from __future__ import annotations
