@@ -40,7 +40,14 @@ from caladan.program import (
 )
 from caladan.program.diagnostics import did_you_mean, error
 from caladan.program.transform import reachable
-from caladan.ticks.elements import CollectionElement, Element, RuleElement, SeededRule
+from caladan.ticks.elements import (
+    CollectionElement,
+    Element,
+    GroupElement,
+    IndexElement,
+    RuleElement,
+    SeededRule,
+)
 from caladan.ticks.engine import TickEngine
 from caladan.ticks.extent import Earlier
 from caladan.ticks.invalidation import Consequences
@@ -414,6 +421,8 @@ def ticks(engine: TickEngine) -> str:
 def _taking_back(element: Element) -> str:
     if not isinstance(element, CollectionElement):
         return f"{element.name} takes back what it derived"
+    if isinstance(element, GroupElement | IndexElement):
+        return f"rows of {element.name} change"
     return f"{element.name} loses facts"
 
 

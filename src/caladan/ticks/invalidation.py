@@ -65,6 +65,9 @@ class Scheme:
 _PASSIVE = ("stream", "sort")
 """Buffers, which lose nothing but with their sources."""
 
+_AGGREGATING = ("group", "reduce", "each_with_index")
+"""Operators whose rows change as their source gains facts."""
+
 
 def prepare_invalidation_scheme(graph: Mapping[str, Element]) -> Scheme:
     """The sets of a program: the defaults, and what each element adds to them."""
@@ -80,7 +83,10 @@ def prepare_invalidation_scheme(graph: Mapping[str, Element]) -> Scheme:
         if isinstance(element, CollectionElement):
             if element.kind in _PASSIVE and not element.extent.lattices:
                 continue
-            primed.invalidate_set.setdefault(name, "it lost facts")
+            if element.kind in _AGGREGATING:
+                primed.rescan_set.setdefault(name, "its rows changed")
+            else:
+                primed.invalidate_set.setdefault(name, "it lost facts")
         elif isinstance(element, RuleElement) and element.negates:
             primed.rescan_set.setdefault(name, "what it negates gained facts")
         else:
