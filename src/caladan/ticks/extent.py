@@ -34,7 +34,7 @@ class Change:
         return bool(self.removed or self.added)
 
 
-class Found(Protocol):
+class FactLookup(Protocol):
     """What is looked up in: a dictionary, or one as it was."""
 
     def get(self, key: Any, /) -> Any: ...
@@ -46,9 +46,9 @@ class Readable(Protocol):
     @property
     def width(self) -> int: ...
     @property
-    def contents(self) -> Found: ...
+    def contents(self) -> FactLookup: ...
     def scan(self) -> Iterable[Fact]: ...
-    def index(self, positions: tuple[int, ...], /) -> Found: ...
+    def index(self, positions: tuple[int, ...], /) -> FactLookup: ...
 
 
 class Inconsistent(Exception):
@@ -342,7 +342,7 @@ class Earlier:
         self.width = extent.width
 
     @property
-    def contents(self) -> Found:
+    def contents(self) -> FactLookup:
         """The facts by their keys."""
         return _EarlierFacts(self._extent)
 
@@ -352,7 +352,7 @@ class Earlier:
         added = set(change.added)
         return [*(f for f in self._extent.scan() if f not in added), *change.removed]
 
-    def index(self, positions: tuple[int, ...]) -> Found:
+    def index(self, positions: tuple[int, ...]) -> FactLookup:
         """Facts by the values of some columns."""
         return _EarlierIndex(self._extent, positions)
 
