@@ -32,6 +32,7 @@ from caladan.program.diagnostics import CaladanError, error
 from caladan.ticks.engine import Edits, Repair, TickEngine
 from caladan.ticks.extent import Change, Fact
 from caladan.ticks.network import Contents, Network, TickStats, Timer, local_network
+from caladan.ticks.saving import SavedState, read, write
 from caladan.ticks.wiring import TickProgram, wire
 
 Callback = Callable[[set[tuple[Any, ...]]], None]
@@ -105,6 +106,41 @@ class Bloom(Module):
             for name, handed in other._inbox.items():
                 self._inbox.setdefault(name, Edits()).add(handed)
             self._ticks, self._stats = other._ticks, other._stats
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write tables, lattices, the number of ticks and what waits for the next into a file."""
+        self._raise_failure()
+        with self._mutex, self._news:
+            facts: dict[tuple[str, str], list[Fact]] = {}
+            for name, extent in self._engine.extents.items():
+                if extent.persists:
+                    facts[name, "holds"] = list(extent.base.values())
+            waiting = self._engine.waiting()
+            for name, edits in self._inbox.items():
+                if name in self._wired.schemas:
+                    waiting.setdefault(name, Edits()).add(edits)
+            for name, held in self._held.items():
+                waiting.setdefault(name, Edits()).insert.extend(held)
+            for name, edits in waiting.items():
+                for purpose in ("insert", "delete", "upsert"):
+                    if given := getattr(edits, purpose):
+                        facts[name, purpose] = given
+            state = SavedState(self._ticks, facts)
+        write(path, state, self._wired.schemas)
+
+    @classmethod
+    def restore(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+        """An instance that goes on at the tick after which another was saved."""
+        made = cls(**options)
+        state = read(path, made._wired.schemas)
+        made._inbox = {}
+        for (name, purpose), facts in state.facts.items():
+            if purpose == "holds":
+                made._engine.hold(name, facts)
+            elif purpose in ("insert", "delete", "upsert"):
+                getattr(made._inbox.setdefault(name, Edits()), purpose).extend(facts)
+        made._ticks = made._stats.ticks = state.ticks
+        return made
 
     # ── Facts in ─────────────────────────────────────────────────────────────────────────────────
 
