@@ -92,18 +92,18 @@ Column: TypeAlias = "tuple[str, int]"
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class HashSample:
     """Hashes of some values of a column: one of every `step`."""
 
     hashed: Hashes
     step: int
 
 
-Samples: TypeAlias = "Mapping[Column, Sample]"
+Samples: TypeAlias = "Mapping[Column, HashSample]"
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CellCut:
     """A column of an atom that is cut: a cell has the facts of slice (cell // stride) % share.
 
     `heavy` are hashes of its heavy values; the anchor deals facts that have one out, and of other
@@ -137,7 +137,7 @@ class CellShare:
 
     name: str
     of: str
-    cuts: tuple[Cut, ...]
+    cuts: tuple[CellCut, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class ByCell:
     def of(program: DeltaProgram, cut: Sequence[Shares], samples: Samples) -> ByCell:
         """That of the one clique of a program, given the shares of each rule's variables."""
         (clique,) = program.cliques
-        names: dict[tuple[str, tuple[Cut, ...]], str] = {}
+        names: dict[tuple[str, tuple[CellCut, ...]], str] = {}
         reads: list[tuple[str, ...]] = []
         whole: set[str] = set(clique.relations)
         for rule, shares in zip(clique.exit_rules, cut, strict=True):
@@ -283,9 +283,9 @@ def in_cell(
     return replace(program, relations=relations, facts=written, cliques=(own,)), store
 
 
-def _cuts(atoms: Sequence[Scan], shares: Shares, samples: Samples) -> Iterator[tuple[Cut, ...]]:
+def _cuts(atoms: Sequence[Scan], shares: Shares, samples: Samples) -> Iterator[tuple[CellCut, ...]]:
     """For each atom of a body the cuts of its columns."""
-    found: list[list[Cut]] = [[] for _ in atoms]
+    found: list[list[CellCut]] = [[] for _ in atoms]
     stride = 1
     for variable, share in shares.items():
         if share > 1:
@@ -294,7 +294,7 @@ def _cuts(atoms: Sequence[Scan], shares: Shares, samples: Samples) -> Iterator[t
             for number, atom in enumerate(atoms):
                 if (place := _place(atom, variable)) is not None:
                     is_anchor = bool(hashed) and number == anchor
-                    found[number].append(Cut(place, share, stride, hashed, is_anchor))
+                    found[number].append(CellCut(place, share, stride, hashed, is_anchor))
         stride *= share
     return (tuple(cuts) for cuts in found)
 

@@ -66,9 +66,9 @@ def looked_at(
 
 def samples(found: Iterable[tuple[Column, bytes]], steps: Mapping[str, int]) -> Samples:
     """Samples of columns, of all pieces."""
-    from caladan.engines.spark.tasks.cells import Sample
+    from caladan.engines.spark.tasks.cells import HashSample
 
     by_column: dict[Any, list[Any]] = {}
     for column, data in found:
         by_column.setdefault(column, []).append(np.frombuffer(data, np.uint64))
-    return {c: Sample(np.concatenate(parts), steps[c[0]]) for c, parts in by_column.items()}
+    return {c: HashSample(np.concatenate(parts), steps[c[0]]) for c, parts in by_column.items()}

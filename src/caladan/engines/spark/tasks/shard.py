@@ -126,7 +126,7 @@ def _of_each(values: Any, hashed: Callable[[Any], int]) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class PivotShare:
     """A relation `name` of which each part has some facts of relation `of`: by one column."""
 
     name: str
@@ -138,7 +138,7 @@ class Share:
 class ByPivot:
     """How the facts of a clique are cut into parts by its pivot; `narrow` as in buckets.py."""
 
-    shares: tuple[Share, ...]
+    shares: tuple[PivotShare, ...]
     whole: frozenset[str]
     """The relations that every part has whole."""
     parts: int
@@ -150,8 +150,8 @@ class ByPivot:
         (clique,) = program.cliques
         pivot = cast("Mapping[str, int]", clique.pivot)
         own, found = _parted(clique, pivot, lambda _: True)
-        named = [Share(_name(name, column), name, column) for name, column in found]
-        named += [Share(name, name, column) for name, column in pivot.items()]
+        named = [PivotShare(_name(name, column), name, column) for name, column in found]
+        named += [PivotShare(name, name, column) for name, column in pivot.items()]
         whole = frozenset(reads([own])) - {share.name for share in named}
         return ByPivot(tuple(named), whole, parts, is_narrow(program.relations, clique))
 
