@@ -117,7 +117,10 @@ class Enough(KeyboardInterrupt):
     """A case is small enough. Of all exceptions, hypothesis lets only this kind through."""
 
 
-KINDS = ("random", "recursive", "recursive", "large", "mixed", "mixed", "extremes")
+KINDS = (
+    "random", "recursive", "recursive", "large", "mixed", "mixed", "extremes", "extremes",
+    "written", "written", "written", "product",
+)  # fmt: skip
 
 
 @st.composite

@@ -100,6 +100,7 @@ class RulePlan:
         """What the steps that were last asked for are made of."""
         self._told: Sequence[Access] | None = None
         self._late = LateColumns()
+        self._rollups: Sequence[RollupTable] = ()  # of the steps that are walked through
         self._fan_out = 1.0  # of the last round
         self._statistics = Statistics()
 
@@ -125,9 +126,10 @@ class RulePlan:
         body, needed = self.body, self.body.needed
         if self.amounts is not None:
             needed = grouped(body) | names(*(each.expression for each in self.amounts))
-        for step in steps:
-            if isinstance(step, RollupStep):
-                step.clear()
+        rollups = [step for step in steps if isinstance(step, RollupStep)]
+        for step in rollups:
+            step.clear()
+        self._rollups = [table for step in rollups for table in step.tables()]
         walk = Walk(sink, check, needed, self._late, self._fan_out, counting=body.counting)
         walk.run(steps)
         self._fan_out = walk.fan_out()
@@ -137,6 +139,15 @@ class RulePlan:
         """What is asked of rows, if they stand for several solutions, and how many these are."""
         rollups = [step for step in self.accesses or () if isinstance(step, Rollup)]
         return rollups[-1].outer if rollups else None
+
+    def spare_bytes(self) -> int:
+        """What parts of the body take that are added up, and could be once more."""
+        return sum(table.nbytes for table in self._rollups)
+
+    def forget_rollups(self) -> None:
+        """Forget those, each before it is next asked."""
+        for table in self._rollups:
+            table.is_spent = True
 
     def steps(self) -> Sequence[Step]:
         """The steps in the order that suits the relations as they are."""

@@ -13,7 +13,7 @@ out in the end: then the walk puts the step off, or the rule is gone through sol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,11 @@ class AmountDomain:
             return self._ranks[numbers] > 0
         return self._known[numbers]
 
+    @property
+    def nbytes(self) -> int:
+        """What the amounts take."""
+        return self._ranks.nbytes + self._high.nbytes + self._known.nbytes
+
     def clear(self) -> None:
         """Have nothing."""
         self._ranks = self._high = np.zeros(0, np.int64)
@@ -125,8 +130,16 @@ class RollupTable:
         self._shows = next((d for d in self.domains if not d.is_sum), None)
         self.clear()
 
+    @property
+    def nbytes(self) -> int:
+        """What the values and their amounts take."""
+        amounts = sum(domain.nbytes for domain in self.domains)
+        return self._tuples.nbytes + self._has.nbytes + amounts
+
     def clear(self) -> None:
         """Forget everything."""
+        self.is_spent = False
+        """Whether it is to be forgotten before more is added up: memory is short."""
         self._tuples = Tuples(self._arity)
         self._has: Mask = np.zeros(0, np.bool_)
         for domain in self.domains:
@@ -181,6 +194,13 @@ class RollupStep:
         """The variables of the amounts."""
         return frozenset(f"{self.mark}{i}" for i in range(len(self.amounts)))
 
+    def tables(self) -> Iterator[RollupTable]:
+        """The own table, and those of rollups within."""
+        yield self.table
+        for step in self.steps:
+            if isinstance(step, RollupStep):
+                yield from step.tables()
+
     def clear(self) -> None:
         """Forget what was added up: relations have changed since, or something failed."""
         self.table.clear()
@@ -190,6 +210,8 @@ class RollupStep:
 
     def apply(self, frontier: Bindings, through: Through) -> Bindings:
         """The solutions that the steps have one for, with its amounts."""
+        if self.table.is_spent:  # nobody reads amounts of an earlier frontier any more
+            self.clear()
         columns = [frontier.columns[name] for name in self.shared]
         ids, fresh = self.table.numbers(columns, frontier.rows)
         if len(fresh):
