@@ -319,6 +319,6 @@ def _later(name: str) -> Callable[[argparse.Namespace], NoReturn]:
     def say_so(_: argparse.Namespace) -> NoReturn:
         from caladan.program.diagnostics import error
 
-        raise error("C051", f"`caladan {name}` arrives with a later version")
+        raise error("C051", f"`caladan {name}` is not available yet")
 
     return say_so

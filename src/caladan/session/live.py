@@ -194,7 +194,7 @@ class Live(Mapping[str, Relation]):
         """
         if not callable(callback):
             raise error(
-                "C050", f"a callback is called, which a {type(callback).__name__} cannot be"
+                "C050", f"a callback must be callable, which a {type(callback).__name__} is not"
             )
         key = object()
         with self._lock:

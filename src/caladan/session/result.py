@@ -145,7 +145,7 @@ class Relation:
             raise error(
                 "C012",
                 f"column {column.name} of `{self.name}` holds objects, which {where} cannot",
-                help="take the facts with rows(), or derive a relation without that column",
+                help="use rows(), or derive a relation without that column",
             )
 
     def pandas(self) -> pd.DataFrame:
@@ -275,7 +275,7 @@ class Relation:
             folder.write(self, given, kind, mode, self._session, spread, header=header)
             return
         if spread != folder.NOT_SPREAD:
-            raise error("C050", f"{given} is one file: a folder can be partitioned")
+            raise error("C050", f"{given} is one file: only a folder can be partitioned")
         kind = output.format_of(given, format)
         output.write(self.ordered(), Path(given).expanduser(), kind, mode, header=header)
 
@@ -358,8 +358,8 @@ class Result(Mapping[str, Relation]):
             names = ", ".join(self._names) or "none"
             raise error(
                 "C050",
-                "the program asks no query, so there is no answer",
-                help=f'add `query …` to it, or take a relation by name, as in out["…"]: {names}',
+                "the program has no query, so there is no answer",
+                help=f'add `query …` to it, or read a relation by name, as in out["…"]: {names}',
             )
         return self.answers[-1]
 

@@ -171,7 +171,7 @@ class Session(Course):
             if not isinstance(read, Program):
                 raise error(
                     "C051", "a script of SQL cannot be watched",
-                    help="write the rules in DeALS, or run the script again when data has changed",
+                    help="write the rules in DeALS, or run the script again after a change",
                 )  # fmt: skip
             live = self._watch(engine, self._compile(read, values, wanted, whole=True), wanted)
         self._watchers.append(live)
@@ -515,7 +515,7 @@ class Session(Course):
 
     def why(self, fact: str) -> str:
         """Why a fact holds: its proof tree."""
-        raise error("C051", "proof trees (`why`) arrive with a later version")
+        raise error("C051", "proof trees (`why`) are not available yet")
 
     def close(self) -> None:
         """End the session; its engine ends what it started itself, and nothing else."""
@@ -569,7 +569,7 @@ class Session(Course):
         before = self._store.source(name)
         if before is None and not is_insert and not facts:
             raise error(
-                "C010", f"`{name}` has no data that something could be deleted from",
+                "C010", f"`{name}` has no data to delete from",
                 help=did_you_mean(name, self._store),
             )  # fmt: skip
         if before is not None:

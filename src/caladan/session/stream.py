@@ -81,14 +81,14 @@ def stream(
 
     if type(spark).__module__.startswith("pyspark.sql.connect."):
         raise error(
-            "C051", "`stream` keeps its state in the driver, which is elsewhere with Spark Connect",
-            help="run it in a process that has the driver",
+            "C051", "`stream` keeps its state in the driver, so it does not support Spark Connect",
+            help="run it in the driver's process",
         )  # fmt: skip
     streams = {n: cast("Any", f) for n, f in sources.items() if getattr(f, "isStreaming", False)}
     if not streams:
         raise error(
             "C050", "none of the sources is a stream",
-            help="make one by spark.readStream; a program over data that stays is for db.run",
+            help="create one with spark.readStream; use db.run for static data",
         )  # fmt: skip
     db = Session(engine_for("embedded", None, None))
     try:
@@ -371,7 +371,7 @@ class StreamState:
         with system.open_input_stream(f"{path}/program") as file:
             if file.read().decode() != digest:
                 raise error(
-                    "C050", f"the checkpoint {folder} is of another program",
+                    "C050", f"the checkpoint {folder} belongs to another program",
                     help="give each program, with its parameters and sources, a folder of its own",
                 )  # fmt: skip
         names = [each.base_name for each in system.get_file_info(fs.FileSelector(path))]
