@@ -423,15 +423,15 @@ class Dialogue:
 
 _COMMANDS: Final[dict[str, tuple[str, Callable[[Dialogue, str], None]]]] = {
     ":help": ("list the commands", Dialogue.show_help),
-    ":load": ("FILE: take what a program says, and answer what it asks", Dialogue.load),
+    ":load": ("FILE: read statements from a file, answer its goals", Dialogue.load),
     ":data": ("NAME FILE: give a relation its data", Dialogue.data),
-    ":list": ("what the program says so far", Dialogue.listing),
-    ":save": ("FILE: write that into a file", Dialogue.save),
-    ":undo": ("take back the last statement", Dialogue.undo),
-    ":delete": ("NAME or FACT: take back a fact, or all of a relation", Dialogue.delete),
+    ":list": ("list the statements", Dialogue.listing),
+    ":save": ("FILE: write the statements to a file", Dialogue.save),
+    ":undo": ("remove the last statement", Dialogue.undo),
+    ":delete": ("NAME or FACT: remove a relation with its rules, or a fact", Dialogue.delete),
     ":sql": ("QUERY: ask in SQL", Dialogue.sql),
-    ":explain": ("[STAGE]: what is made of it, and of what was asked last", Dialogue.explain),
-    ":tick": ("[N]: go through ticks, and print what each has changed", Dialogue.tick),
+    ":explain": ("[STAGE]: print a stage of the compiler", Dialogue.explain),
+    ":tick": ("[N]: run N ticks, print their changes", Dialogue.tick),
     ":quit": ("end", Dialogue.quit),
 }
 
