@@ -29,9 +29,8 @@ from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.language.bloom.text import module
 from caladan.language.bloom.values import revealed
 from caladan.program.diagnostics import CaladanError, error
-from caladan.ticks.dataflow import Change
 from caladan.ticks.engine import Edits, Repair, TickEngine
-from caladan.ticks.extent import Fact
+from caladan.ticks.extent import Change, Fact
 from caladan.ticks.network import Contents, Network, TickStats, Timer, local_network
 from caladan.ticks.wiring import TickProgram, wire
 
