@@ -1,4 +1,4 @@
-"""Programs over streams: each micro-batch is one change, and derived relations follow.
+"""Programs over streams: each micro-batch is one change to the derived relations.
 
     stream = cal.stream(
         spark,
@@ -75,7 +75,7 @@ def stream(
     params: Mapping[str, object] | None = None,
     trigger: Mapping[str, Any] | None = None,
 ) -> RunningStream:
-    """Start a program over streams; `trigger` is that of `DataStreamWriter.trigger`."""
+    """Run a program over streams; `trigger` is that of `DataStreamWriter.trigger`."""
     from caladan.engines.interface import engine_for
     from caladan.session.session import Session
 
@@ -177,9 +177,9 @@ def _together(streams: Mapping[str, Any]) -> Any:
 
 @dataclass(slots=True)
 class RunningStream:
-    """A program that follows its streams. Made by `caladan.stream`; a context manager.
+    """A running program over streams. `caladan.stream` makes it; it is a context manager.
 
-    `live` has its relations as they are; `query` is Spark's StreamingQuery.
+    `live` has its current relations; `query` is Spark's StreamingQuery.
     """
 
     _db: Session
@@ -191,7 +191,7 @@ class RunningStream:
     _failure: BaseException | None = None
 
     def follow(self, batch: DataFrame, number: int) -> None:
-        """Take in a batch, unless that was done: Spark calls this, one batch after another."""
+        """Apply a batch, unless it was applied before. Spark calls this for each batch."""
         with self._lock:
             try:
                 if number > self._state.last:
@@ -217,11 +217,11 @@ class RunningStream:
         self._state.save(number, changes, self.live)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the stream has ended, or for so long; True if it has ended."""
+        """Wait until the stream ends, or for some seconds; True if it ended."""
         return bool(self._asked(lambda: self.query.awaitTermination(seconds)))
 
     def process_all_available(self) -> None:
-        """Wait until all rows that there are now have been taken in."""
+        """Wait until all available rows have been applied."""
         self._asked(self.query.processAllAvailable)
 
     def _asked(self, ask: Callable[[], Any]) -> Any:
@@ -237,7 +237,7 @@ class RunningStream:
             raise failed(problem, str(problem)) from problem
 
     def stop(self) -> None:
-        """End the stream; started again with the same checkpoint it goes on."""
+        """Stop the stream. A new stream with the same checkpoint resumes it."""
         self.query.stop()
         self._db.close()
 
