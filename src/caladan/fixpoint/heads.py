@@ -98,7 +98,7 @@ class DirectHead:
         )
         if tests.reads and not last.is_likely():
             return None
-        matches = index.find(keys, lead)
+        matches = lookup.find(index, keys, lead)
         if not multiply(last, matches.total, check):
             if tests.reads:
                 return None

@@ -30,7 +30,14 @@ from caladan.join.arithmetic import blamed
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
 from caladan.program import Variable, thresholds
-from caladan.program.events import Listener, RuleDone, RulePlanned, RuleSearched, RuleSkipped
+from caladan.program.events import (
+    Listener,
+    RuleDone,
+    RulePlanned,
+    RuleSearched,
+    RuleSkipped,
+    RunsMet,
+)
 from caladan.program.kinds import Kind
 from caladan.rules.body import Scan, Version
 from caladan.rules.delta import seeded
@@ -125,6 +132,9 @@ class ReadyRule:
         if (steps := self.plan.news()) is not None:
             events.tell(RulePlanned(number, seed, [said(step, self.shown) for step in steps]))
         events.tell(RuleDone(number, seed, self.sink.count - before, seconds))
+        lookups, accumulated = self.plan.lookups()
+        if lookups:
+            events.tell(RunsMet(number, seed, lookups, accumulated))
         by = self.plan.proposers()
         for variable, proposed, confirmed in self.plan.proposals():
             who = by.get(variable, ())

@@ -198,6 +198,10 @@ class RulePlan:
         """By variable which atoms proposed how much since this was last asked."""
         return self._statistics.named()
 
+    def lookups(self) -> tuple[int, int]:
+        """Lookups that found facts in several runs since this was last asked, and those merged."""
+        return self._statistics.lookups_taken()
+
     # ── The order of atoms ───────────────────────────────────────────────────────────────────────
 
     def _sizes(self) -> tuple[int, ...]:
@@ -255,10 +259,10 @@ class RulePlan:
         binds = tuple(sorted(step.binds))
         match step:
             case Probe():
-                return ExtendStep(binds, (self.lookup(step),), Fixed())
+                return ExtendStep(binds, (self.lookup(step, statistics),), Fixed())
             case Meet():
                 others = map(self._foreign, step.tests)
-                constraints = (*map(self.lookup, step.probes), *others)
+                constraints = (*(self.lookup(each, statistics) for each in step.probes), *others)
                 name = (step.variable,) if step.tests or len(binds) == 1 else binds
                 return ExtendStep(name, constraints, PerRow(statistics))
             case Fork():
@@ -342,7 +346,7 @@ class RulePlan:
         found = (self._single(each, is_repeated=True) for each in step.solutions)
         return EquationConstraint(test, {s.variable: s for s in found if isinstance(s, Assignment)})
 
-    def lookup(self, found: Probe) -> AtomLookup:
+    def lookup(self, found: Probe, statistics: Statistics | None = None) -> AtomLookup:
         """An atom over its relation."""
         scan, shown = found.scan, found.view
         relation = self._relations[scan.relation]
@@ -361,6 +365,7 @@ class RulePlan:
             self._narrowing(found),
             Pairing(self.evaluator, found.pairings) if found.pairings else None,
             _label(scan),
+            statistics,
         )
 
     def _narrowing(self, found: Probe) -> Narrowing | None:

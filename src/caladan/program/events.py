@@ -135,6 +135,16 @@ class RuleSearched:
 
 
 @dataclass(frozen=True, slots=True)
+class RunsMet:
+    """Lookups of a rule found facts in several runs; `accumulated` ones merged them first."""
+
+    rule: int
+    seed: str | None
+    lookups: int
+    accumulated: int
+
+
+@dataclass(frozen=True, slots=True)
 class RuleSkipped:
     """A guard kept a rule from being evaluated."""
 
@@ -247,6 +257,7 @@ Event: TypeAlias = (
     | RulePlanned
     | RuleDone
     | RuleSearched
+    | RunsMet
     | RuleSkipped
     | RoundDone
     | ValuesSplit

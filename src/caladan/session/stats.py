@@ -32,6 +32,7 @@ from caladan.program.events import (
     RuleSearched,
     RuleSkipped,
     RunDone,
+    RunsMet,
     RunStarted,
     StrategyDeclined,
     TaskLost,
@@ -57,6 +58,7 @@ class RuleStats:
 
     `plans` has the steps it went through: one list, or several where facts spoke for another order
     later on. `search` has what was proposed where atoms meet, or the guided search took the body.
+    `lookups` found facts in several runs of a relation; of these, `accumulated` merged them first.
     """
 
     rule: int
@@ -67,6 +69,8 @@ class RuleStats:
     seconds: float = 0.0
     search: list[SearchStats] = field(default_factory=list[SearchStats])
     plans: list[list[str]] = field(default_factory=list[list[str]])
+    lookups: int = 0
+    accumulated: int = 0
 
 
 @dataclass(slots=True)
@@ -202,6 +206,8 @@ class Stats(Listener):
             )
             for rule in clique.rules:
                 lines += [_rule_line(rule), *map(_search_line, rule.search)]
+                if rule.lookups:
+                    lines.append(_lookups_line(rule))
                 lines += [f"    {'; '.join(steps)}" for steps in rule.plans]
             lines += map(_layout_line, clique.layouts.items())
             lines += [f"  not {each.strategy}: {each.reason}" for each in clique.declined]
@@ -263,7 +269,7 @@ class Stats(Listener):
             case RunDone():
                 self.seconds += event.seconds
                 self.peak_memory = peak_memory()
-            case RulePlanned() | RuleDone() | RuleSearched() | RuleSkipped():
+            case RulePlanned() | RuleDone() | RuleSearched() | RunsMet() | RuleSkipped():
                 self._rule_told(event, self._rule(event.rule, event.seed))
             case _:
                 self._clique_told(event, self._clique())
@@ -318,6 +324,9 @@ class Stats(Listener):
                 found[0].confirmed += event.confirmed
                 for name, count in event.by:
                     found[0].by[name] = found[0].by.get(name, 0) + count
+            case RunsMet():
+                rule.lookups += event.lookups
+                rule.accumulated += event.accumulated
             case _:
                 rule.skipped += 1
 
@@ -366,6 +375,11 @@ def _split_line(clique: CliqueStats) -> str:
         values.append("…")
     line = f"  split {counted(clique.split, 'frequent value')}"
     return f"{line}: {', '.join(values)}" if values else line
+
+
+def _lookups_line(rule: RuleStats) -> str:
+    what = counted(rule.lookups, "lookup")
+    return f"    {what} in several runs, {rule.accumulated:,} of them accumulated"
 
 
 def _search_line(search: SearchStats) -> str:
