@@ -101,6 +101,7 @@ def _clique(
     for rule in each.rules:
         yield f"  {rule_line(rule.rule, clique)}"
         yield from _plans(rule)
+        yield from (f"    {each}" for each in rule.weighed)
         key = (clique.relations, rule.rule.rule.number, rule.seed)
         yield from _met(rule, given, searched.get(key, ()))
     for rule in each.links:
@@ -152,7 +153,7 @@ def _met(
     steps = rule.plans[0] if rule.plans else ()
     if not searched and not any(isinstance(each, Meet | Fork | GuidedSearch) for each in steps):
         return
-    estimates = _estimates(rule, given)
+    estimates = _estimates(rule, given) if _is_guided(rule) else {}
     if searched:
         yield from _table(estimates, searched)
         return

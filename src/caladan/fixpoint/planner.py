@@ -23,7 +23,7 @@ from caladan.columns.domains import CodedDomain, Domain, TextDomain
 from caladan.columns.layout import Words
 from caladan.columns.ranks import float_ranks, rank_floats
 from caladan.columns.relation import StoredRelation
-from caladan.fixpoint.blueprint import said
+from caladan.fixpoint.blueprint import said, weighed
 from caladan.fixpoint.heads import PlainHead, RelationHead
 from caladan.fixpoint.state import State
 from caladan.join.arithmetic import blamed
@@ -130,7 +130,9 @@ class ReadyRule:
             self.sink.finish()
         seconds = time.perf_counter() - started
         if (steps := self.plan.news()) is not None:
-            events.tell(RulePlanned(number, seed, [said(step, self.shown) for step in steps]))
+            told = [said(step, self.shown) for step in steps]
+            atoms, choices = self.plan.body.atoms, self.plan.choices
+            events.tell(RulePlanned(number, seed, told, [*weighed(choices, atoms, self.shown)]))
         events.tell(RuleDone(number, seed, self.sink.count - before, seconds))
         lookups, accumulated = self.plan.lookups()
         if lookups:

@@ -105,11 +105,12 @@ class RoundsGathered:
 
 @dataclass(frozen=True, slots=True)
 class RulePlanned:
-    """The steps that a rule goes through from now on."""
+    """The steps that a rule goes through from now on, and the estimates that chose their order."""
 
     rule: int
     seed: str | None
     steps: Sequence[str]
+    weighed: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,9 @@ class RuleStats:
 
     `plans` has the steps it went through: one list, or several where facts spoke for another order
     later on. `search` has what was proposed where atoms meet, or the guided search took the body.
-    `lookups` found facts in several runs of a relation; of these, `accumulated` merged them first.
+    `weighed` has, for each choice that led to them, the estimates of the atoms that might have
+    come next, the one that did first. `lookups` found facts in several runs of a relation; of
+    these, `accumulated` merged them first.
     """
 
     rule: int
@@ -69,6 +71,7 @@ class RuleStats:
     seconds: float = 0.0
     search: list[SearchStats] = field(default_factory=list[SearchStats])
     plans: list[list[str]] = field(default_factory=list[list[str]])
+    weighed: list[list[str]] = field(default_factory=list[list[str]])
     lookups: int = 0
     accumulated: int = 0
 
@@ -208,7 +211,9 @@ class Stats(Listener):
                 lines += [_rule_line(rule), *map(_search_line, rule.search)]
                 if rule.lookups:
                     lines.append(_lookups_line(rule))
-                lines += [f"    {'; '.join(steps)}" for steps in rule.plans]
+                for steps, choices in zip(rule.plans, rule.weighed, strict=True):
+                    lines.append(f"    {'; '.join(steps)}")
+                    lines += [f"      {each}" for each in choices]
             lines += map(_layout_line, clique.layouts.items())
             lines += [f"  not {each.strategy}: {each.reason}" for each in clique.declined]
             if clique.tiny_rounds:
@@ -310,6 +315,7 @@ class Stats(Listener):
             case RulePlanned():
                 if list(event.steps) not in rule.plans:
                     rule.plans.append(list(event.steps))
+                    rule.weighed.append(list(event.weighed))
             case RuleDone():
                 rule.evaluated += 1
                 rule.seconds += event.seconds
