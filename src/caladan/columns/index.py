@@ -287,9 +287,9 @@ def _summed(found: Sequence[tuple[Keys, Counts, Counts]], rows: int) -> Counts:
 def numbered_keys(keys: Keys, runs: int) -> tuple[Keys, Counts] | None:
     """Fewer keys to look for, and for each row the number of its own; None where it costs more.
 
-    Telling keys apart by a table costs about a search for each row; where equal keys stand
-    together, or are small numbers, next to nothing. So it pays if rows × runs searches are well
-    above those for distinct keys.
+    Telling keys apart by a table costs about four searches for each row, by flags where they are
+    small numbers about one, and next to nothing where equal keys stand together. So it pays if rows
+    × runs searches are well above that and those for distinct keys.
 
     >>> numbered_keys(np.array([5, 7], np.uint64), 3) is None
     True
@@ -311,11 +311,11 @@ def numbered_keys(keys: Keys, runs: int) -> tuple[Keys, Counts] | None:
         there: Mask = np.zeros(most, np.bool_)
         there[keys] = True
         distinct = np.flatnonzero(there)
-        if not pays(len(distinct), 0):
+        if not pays(len(distinct), 1):
             return None
         places = np.cumsum(there) - 1
         return distinct.astype(np.uint64), places[keys]
-    if not pays(_distinct(keys), 1):
+    if not pays(_distinct(keys), 4):
         return None
     known = Interner()
     numbers, _ = known.ids(keys)
