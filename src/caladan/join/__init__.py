@@ -1,7 +1,7 @@
 """The one join: a body over stored relations, and its solutions batch by batch.
 
     rules.Body ─ choice.py, route.py ─► Access ─ plan.py ─► steps ─ walk.py ─► sink
-                 with a grade the search is a step ─► guided.py, by estimates.py
+                 with a grade the search is a step ─► adaptive.py, by estimates.py
 
 access.py        the steps as plain data, which explain prints
 selections.py    what of a body waits for variables
