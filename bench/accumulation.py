@@ -5,7 +5,7 @@
 
 Merged: for a batch and a relation of several runs, the keys are found, each run is restricted to
 them, the restrictions are merged, and the batch is crossed with them once. *runs*: each run by
-itself. *default* merges where that costs less, by searches saved and rows touched (columns/index.py).
+itself. *default* merges where that saves searches, and touches fewer rows (columns/index.py).
 Behind the seconds: how many lookups met several runs, and how many of them the default merged.
 
 `galen-six` are the six rules of datatoad's GALEN script over the ontology in galen-el: subclasses
