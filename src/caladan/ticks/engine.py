@@ -429,9 +429,19 @@ class TickEngine:
         """Hold the tables of another engine; what it has left for the next tick."""
         for name, extent in other.extents.items():
             if extent.persists and name in self.extents:
-                self.extents[name].base.update(extent.base)
-                self.extents[name].contents.update(extent.contents)
-        return {name: timed.all() for name, timed in other._timed.items() if timed.has_facts}
+                self.hold(name, extent.base.values())
+        return other.waiting()
+
+    def waiting(self) -> dict[str, Edits]:
+        """What the last tick left for the next, by collection."""
+        return {name: timed.all() for name, timed in self._timed.items() if timed.has_facts}
+
+    def hold(self, name: str, facts: Iterable[Fact]) -> None:
+        """Begin with these facts in a table or a lattice."""
+        extent = self.extents[name]
+        held = {extent.key(fact): fact for fact in facts}
+        extent.base.update(held)
+        extent.contents.update(held)
 
     # ── Looking at it ────────────────────────────────────────────────────────────────────────────
 
