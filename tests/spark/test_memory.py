@@ -33,7 +33,7 @@ def limited(spark: SparkSession) -> Iterator[Any]:
     context.setLocalProperty(name, None)
 
 
-@pytest.mark.parametrize("megabytes", [300, 520])
+@pytest.mark.parametrize("megabytes", [520])
 def test_too_little_memory_is_no_error(
     spark: SparkSession, limited: Any, monkeypatch: pytest.MonkeyPatch, megabytes: int
 ) -> None:
