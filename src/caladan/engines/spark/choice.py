@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from caladan.analysis.core import RelationInfo
 from caladan.program import Aggregate, Constant, Expression, Type, Variable
@@ -278,6 +279,58 @@ def pivot_shares(clique: DeltaClique) -> tuple[list[tuple[str, int]], frozenset[
     return list(shares), frozenset(whole.difference(clique.relations))
 
 
+# ── Cells ────────────────────────────────────────────────────────────────────────────────────────
+
+Atom: TypeAlias = "tuple[Sequence[str], int]"
+"""The variables of an atom, and how many facts it has."""
+
+Shares: TypeAlias = "Mapping[str, int]"
+"""How many slices each variable is cut into; one that is not named is not cut."""
+
+
+def shares(atoms: Sequence[Atom], cells: int) -> dict[str, int]:
+    """The shares of all variables that atoms meet on, for at most so many cells.
+
+    A cell gets of each atom one fact in as many as the shares of its variables multiply to; the
+    shares are those that send it the fewest, and of these the ones with the fewest cells. Of equal
+    ways, the one that cuts the variables that come first is taken: a search may start there.
+
+    >>> shares([(("x", "y"), 100), (("y", "z"), 100), (("z", "x"), 100)], 8)
+    {'x': 2, 'y': 2, 'z': 2}
+    >>> shares([(("x", "y"), 1_000_000), (("y", "z"), 10), (("z", "x"), 10)], 4)
+    {'x': 2, 'y': 2, 'z': 1}
+    """
+    seen = Counter(name for variables, _ in atoms for name in variables)
+    names = [name for name, count in seen.items() if count > 1]
+    ways = (dict(zip(names, way[::-1], strict=True)) for way in _ways(len(names), cells))
+
+    def cost(shares: Shares) -> tuple[float, int]:
+        load = sum(size / product(variables, shares) for variables, size in atoms)
+        return load, product(names, shares)
+
+    return min(ways, key=cost)
+
+
+def product(variables: Collection[str], shares: Shares) -> int:
+    """The shares of some variables, multiplied."""
+    total = 1
+    for name in variables:
+        total *= shares.get(name, 1)
+    return total
+
+
+def _ways(variables: int, cells: int) -> Iterator[tuple[int, ...]]:
+    """Shares whose product is at most `cells`; of many cells, powers of two will do."""
+    if not variables:
+        yield ()
+        return
+    few = cells <= 64
+    steps = range(1, cells + 1) if few else (1 << i for i in range(cells.bit_length()))
+    for step in steps:
+        for rest in _ways(variables - 1, cells // step):
+            yield (step, *rest)
+
+
 # ── What goes into a task ────────────────────────────────────────────────────────────────────────
 
 _BYTES: Final = {
@@ -379,8 +432,6 @@ def inputs_of(
 def _inputs_of_cells(
     clique: DeltaClique, size: Mapping[str, int], sizes: Mapping[str, int], tasks: int
 ) -> TaskInputs:
-    from caladan.engines.spark.tasks.cells import product, shares
-
     whole, sent, cells = dict[str, int](), dict[tuple[str, tuple[object, ...]], int](), 1
     for rule in clique.exit_rules:
         atoms = [(scan.variables, sizes.get(scan.relation, 0)) for scan in rule.body.atoms]
