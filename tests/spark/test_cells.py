@@ -92,7 +92,7 @@ def test_atoms_that_want_the_same_facts_share_them() -> None:
     ("text", "reason"),
     [
         ("p(A, B) <- arc(A, B). p(A, C) <- p(A, B), arc(B, C), arc(C, A). query p(A, B).",
-         "recursive"),
+         "its recursion"),
         ("p(A, C) <- arc(A, B), arc(B, C). query p(A, B).", "no rule has a cyclic body"),
         ("p(A, avg<C>) <- arc(A, B), arc(B, C), arc(C, A). query p(A, B).", "says nothing of all"),
         ("p(A, countd<C>) <- arc(A, B), arc(B, C), arc(C, A). query p(A, B).", "says nothing of"),
