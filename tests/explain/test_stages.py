@@ -95,7 +95,7 @@ def test_a_decision_of_the_embedded_engine_has_its_alternatives() -> None:
     text = explain.text(compiled(CLOSURE), "plan", explain.Setting("embedded"))
     assert "strategy, decided by the facts:\n    carried: if its rules read at least 1,000" in text
     assert "rounds: if they read fewer" in text
-    assert "held as, decided by the facts:\n    ranges: by shape carried" in text
+    assert "held as, decided by the facts:\n    ranges: by solver condensed" in text
     assert "1) scan δtc(A, C)\n    2) look up arc(C, B) by A" in text
 
 
