@@ -26,7 +26,7 @@ from caladan.explain.pcg import pcg
 from caladan.explain.terms import comparison, expression, expressions
 from caladan.language.bloom.schema import CLOCK, CollectionKind, Schema
 from caladan.language.deals import printer
-from caladan.pipeline import PASSES, Compiled, Request
+from caladan.pipeline import Compiled, Request, compile_checked
 from caladan.program import (
     Aggregate,
     Atom,
@@ -283,10 +283,7 @@ def _compiled(wired: TickProgram) -> Compiled:
     cliques = tuple(replace(c, rules=tuple(map(_typed, c.rules))) for c in wired.cliques)
     checked = Checked(infos, tuple(map(_typed, wired.rules)), cliques, (), facts={})
     request = Request(wired.program, {}, {}, demand=False, wanted=tuple(sorted(derived)))
-    compiled = Compiled(request, (checked,))
-    for each in PASSES[1:]:
-        compiled = replace(compiled, made=(*compiled.made, each(compiled)))
-    return compiled
+    return compile_checked(checked, request)
 
 
 def _typed(rule: CoreRule) -> CoreRule:
