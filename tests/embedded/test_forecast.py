@@ -150,7 +150,7 @@ def test_few_facts_go_in_rounds_and_stats_say_why() -> None:
     (done,) = stats.cliques
     assert done.strategy == "rounds"
     assert [(d.strategy, d.reason) for d in done.declined] == [
-        ("a shape", "its rules read fewer than 1,000 facts")
+        ("a closure", "its rules read fewer than 1,000 facts")
     ]
 
 

@@ -132,7 +132,7 @@ def closure_of(clique: DeltaClique, program: DeltaProgram) -> str | Closure:
     try:
         return factor(clique.relations, rules, program.relations)
     except Refused as reason:
-        return str(reason)
+        return f"it is no closure: {reason}"
 
 
 # ── In words ─────────────────────────────────────────────────────────────────────────────────────

@@ -22,7 +22,7 @@ rules of a clique as steps over such matrices, or raises `Refused` with the reas
     d(X, Z, mmin<D>) <- d(X, Y, E), e(Y, Z, W), D = E + W          a semiring: least, +
 
 p and q are relations of the clique, each with a split of its own. X, Y and Z stand for any number
-of columns. Edges are rules like all others (`Edge.rules`); a test is never listed.
+of columns. Edges are rules like all others (`EdgeRule.rules`); a test is never listed.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Edge:
+class EdgeRule:
     """One side of a rule: literals that lead from terms of its recursive atom to those of its head.
 
     They lead from the variables `read` of the one to the variables `made` of the other, by links: a
@@ -220,8 +220,8 @@ class Step:
     source: str
     body: Terms
     head: Ends
-    left: Edge | None = None
-    right: Edge | None = None
+    left: EdgeRule | None = None
+    right: EdgeRule | None = None
     condition: tuple[Literal, ...] = ()
     looked: tuple[str, ...] = ()
     leaving: tuple[Literal, ...] = ()
@@ -239,12 +239,12 @@ class Step:
         return self.rule.head
 
     @property
-    def edges(self) -> tuple[Edge, ...]:
+    def edges(self) -> tuple[EdgeRule, ...]:
         """Its edges."""
         return tuple(edge for edge in (self.left, self.right) if edge is not None)
 
     @property
-    def edge(self) -> Edge:
+    def edge(self) -> EdgeRule:
         """The edge of a rule that carries the other side."""
         assert self.right is not None
         return self.right
@@ -321,7 +321,7 @@ class Closure:
     function: AggregateFunction | None = None
     mirrored: tuple[int, int] | None = None
     chains: bool = False
-    entries: tuple[Edge, ...] = ()
+    entries: tuple[EdgeRule, ...] = ()
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -648,7 +648,9 @@ def _exchange_exits(
 
 def _swapped(rule: CoreRule, info: RelationInfo) -> tuple[int, int] | None:
     """p(X, K, Y) <- p(Y, K, X): the two columns that a rule exchanges."""
-    if rule.comparisons or len(rule.atoms) != 1 or rule.atoms[0].relation != info.name:
+    if rule.comparisons or [a.relation for a in rule.atoms] != [info.name]:
+        return None
+    if rule.head != info.name:
         return None
     given = rule.atoms[0].arguments
     moved = [i for i, term in enumerate(given) if term != rule.arguments[i]]
@@ -1019,7 +1021,7 @@ def _carry(
     if parts.along:
         between = literal_names(*parts.along) - parts.unread - {*kept, *parts.looked}
         middle = tuple(dict.fromkeys((*read, *after, *sorted(between))))
-    edge = Edge(rule, atom.relation, rule.head, body[1], head[1], tuple(rest), read, middle)
+    edge = EdgeRule(rule, atom.relation, rule.head, body[1], head[1], tuple(rest), read, middle)
     if edge.path is None and not edge.hands_on:
         if not edge.is_known:
             return None
@@ -1149,7 +1151,7 @@ def _step_both(
     if reached & far:
         return None
     condition: tuple[Literal, ...] = ()
-    edges: list[Edge | None] = []
+    edges: list[EdgeRule | None] = []
     for side, mine, begin, end in (
         (0, on_left, first, head[0]),
         (1, without(literals, on_left), second, head[1]),
@@ -1183,11 +1185,11 @@ def _edge(
     begin: tuple[Term, ...],
     end: tuple[Expression, ...],
     literals: Sequence[Literal],
-) -> Edge | None:
+) -> EdgeRule | None:
     """The edge of some literals, from terms of an atom to terms of the head."""
     seen = literal_names(*literals) | names(*end)
     read = tuple(name for name in variable_names(begin) if name in seen)
-    edge = Edge(rule, atom.relation, rule.head, begin, end, tuple(literals), read)
+    edge = EdgeRule(rule, atom.relation, rule.head, begin, end, tuple(literals), read)
     if edge.path is not None:
         return edge
     return replace(edge, explores=True) if edge.is_known else None
@@ -1216,7 +1218,7 @@ def _walk_own(
     rest, reached = connect(without(literals, (*arriving, *leaving)), inner)
     if reached & outer or len(rest) + len(arriving) + len(leaving) < len(literals):
         return None
-    edge: Edge | None = None
+    edge: EdgeRule | None = None
     if rest or body[1] != begin:
         edge = _edge(rule, first, body[1], begin, rest)
         if edge is None:
@@ -1325,12 +1327,12 @@ def enter(
     return replace(closure, entries=entries) if len(entries) == len(found) else None
 
 
-def _entry(rule: CoreRule, split: Split) -> Edge | None:
+def _entry(rule: CoreRule, split: Split) -> EdgeRule | None:
     """An exit rule as an edge from the carried columns of its head to those of the node."""
     if not is_plain(rule) or rule.order or rule.limit is not None:
         return None
     source, target = (variable_names(rule.arguments[i] for i in side) for side in split.both)
     begin, end = tuple(map(Variable, source)), tuple(map(Variable, target))
     literals = (*rule.atoms, *rule.comparisons)
-    edge = Edge(rule, rule.head, rule.head, begin, end, literals, source)
+    edge = EdgeRule(rule, rule.head, rule.head, begin, end, literals, source)
     return edge if edge.path is not None else None

@@ -27,7 +27,7 @@ from caladan.join.arithmetic import blamed
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
-from caladan.plan.recursion import Closure, Edge, enter
+from caladan.plan.recursion import Closure, EdgeRule, enter
 from caladan.program import Comparison, Constant, Value, Variable, thresholds
 from caladan.program.events import Listener, RuleDone, RulePlanned
 from caladan.rules.body import Version
@@ -108,7 +108,7 @@ class Shaping:
         )  # fmt: skip
         return found if found is not None and all(map(self._is_closing, found.entries)) else None
 
-    def _is_closing(self, step: Edge) -> bool:
+    def _is_closing(self, step: EdgeRule) -> bool:
         """Whether all layouts that an edge reads are closures it can go through."""
         from caladan.fixpoint.shapes.steps import closing
 

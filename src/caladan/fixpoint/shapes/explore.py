@@ -21,7 +21,7 @@ from caladan.columns.layout import Counts, Words, concatenated
 from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import NO_PAIRS, Declined, NodePlace, Pairs, ShapeLimits, union
 from caladan.fixpoint.shapes.steps import Key, StepGraph, fitting, headed, stepped
-from caladan.plan.recursion import Edge
+from caladan.plan.recursion import EdgeRule
 from caladan.program import Variable, thresholds
 
 Columns: TypeAlias = tuple[Words, ...]
@@ -31,11 +31,11 @@ _UNREAD: Final = "a step has atoms that nothing is read of"
 
 def graph_of(
     stepping: Mapping[str, tuple[int, ...]],
-    steps: Sequence[Edge],
+    steps: Sequence[EdgeRule],
     exits: Mapping[str, Columns],
     inputs: ShapeInputs,
     limits: ShapeLimits,
-    entries: Sequence[Edge] = (),
+    entries: Sequence[EdgeRule] = (),
 ) -> StepGraph:
     """The graph of some steps over the stepping columns of relations, and of entries to them."""
     if any(step.explores for step in steps):
@@ -45,7 +45,7 @@ def graph_of(
 
 def explored(
     stepping: Mapping[str, tuple[int, ...]],
-    steps: Sequence[Edge],
+    steps: Sequence[EdgeRule],
     exits: Mapping[str, Sequence[Words] | Mapping[int, Words]],
     inputs: ShapeInputs,
     limits: ShapeLimits,
@@ -122,7 +122,7 @@ def explored(
 class _Way:
     """A step, with the solutions of its atoms by what it reads of a tuple."""
 
-    def __init__(self, step: Edge, stepping: tuple[int, ...], inputs: ShapeInputs) -> None:
+    def __init__(self, step: EdgeRule, stepping: tuple[int, ...], inputs: ShapeInputs) -> None:
         self._step, self._stepping, self._inputs = step, stepping, inputs
         rule, self._late = step.atoms
         if rule is not None and not rule.arguments:

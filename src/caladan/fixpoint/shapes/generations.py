@@ -42,7 +42,7 @@ from caladan.fixpoint.shapes.pairs import (
     union,
 )
 from caladan.plan.literals import variable_names
-from caladan.plan.recursion import Closure, Edge, Step
+from caladan.plan.recursion import Closure, EdgeRule, Step
 from caladan.program import Variable, thresholds
 
 
@@ -178,7 +178,7 @@ class _Axis:
 
     def __init__(
         self,
-        sides: Sequence[Edge | None],
+        sides: Sequence[EdgeRule | None],
         starts: Mapping[str, tuple[Words, ...]],
         columns: Mapping[str, tuple[int, ...]],
         inputs: ShapeInputs,
@@ -206,7 +206,7 @@ class _Axis:
         self.edges = [None if edge is None else next(found) for edge in sides]
 
 
-def _pairs(inputs: ShapeInputs, edge: Edge, exits: int) -> Pairs:
+def _pairs(inputs: ShapeInputs, edge: EdgeRule, exits: int) -> Pairs:
     """The pairs of an edge; not too many, if they are a join."""
     assert edge.pairs is not None
     room = 4 * exits + thresholds.now.shape_join if edge.multiplies else None

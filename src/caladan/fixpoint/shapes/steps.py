@@ -31,7 +31,7 @@ from caladan.fixpoint.shapes.pairs import (
 )
 from caladan.fixpoint.shapes.solutions import solved_side
 from caladan.join.frontier import Bindings
-from caladan.plan.recursion import Edge, Link
+from caladan.plan.recursion import EdgeRule, Link
 from caladan.program import Constant, Expression, Variable, thresholds
 
 Columns: TypeAlias = tuple[Words, ...]
@@ -64,11 +64,11 @@ class _Part:
 
 def stepped(
     stepping: Mapping[str, tuple[int, ...]],
-    steps: Sequence[Edge],
+    steps: Sequence[EdgeRule],
     exits: Mapping[str, Columns],
     inputs: ShapeInputs,
     limits: ShapeLimits,
-    entries: Sequence[Edge] = (),
+    entries: Sequence[EdgeRule] = (),
 ) -> StepGraph:
     """The graph of some steps over the stepping columns of relations, and of entries to them."""
     starts = {
@@ -148,7 +148,7 @@ def _number(
         numbers |= zip(mine, ids, strict=True)
 
 
-def _handed_on(step: Edge, source: NodePlace, target: NodePlace, inputs: ShapeInputs) -> Pairs:
+def _handed_on(step: EdgeRule, source: NodePlace, target: NodePlace, inputs: ShapeInputs) -> Pairs:
     """From each tuple of a place to the same one of another."""
     every = np.arange(source.size, dtype=np.uint32)
     if step.literals:
@@ -160,7 +160,7 @@ def _handed_on(step: Edge, source: NodePlace, target: NodePlace, inputs: ShapeIn
 
 def _solved(
     number: int,
-    step: Edge,
+    step: EdgeRule,
     stepping: Mapping[str, tuple[int, ...]],
     inputs: ShapeInputs,
     most: int,
@@ -247,7 +247,7 @@ def _linked(link: Link, inputs: ShapeInputs, most: int) -> tuple[Columns, int]:
 
 
 def headed(
-    step: Edge,
+    step: EdgeRule,
     stepping: tuple[int, ...],
     by_name: Mapping[str, Words],
     rows: int,
@@ -268,7 +268,7 @@ def headed(
 
 
 def _computed(
-    step: Edge,
+    step: EdgeRule,
     column: int,
     term: Expression,
     by_name: Mapping[str, Words],
@@ -289,7 +289,7 @@ def _none(columns: Columns) -> Columns:
 
 def _projected(
     number: int,
-    step: Edge,
+    step: EdgeRule,
     stepping: Mapping[str, tuple[int, ...]],
     places: Mapping[Key, NodePlace],
     parts: Sequence[_Part],
@@ -309,7 +309,12 @@ def _projected(
 
 
 def fitting(
-    step: Edge, column: int, term: Term, words: Words, first: dict[str, Words], inputs: ShapeInputs
+    step: EdgeRule,
+    column: int,
+    term: Term,
+    words: Words,
+    first: dict[str, Words],
+    inputs: ShapeInputs,
 ) -> Mask:
     """Which words fit a term of the pattern: a value, or what a variable had before."""
     if isinstance(term, Variable):
