@@ -177,10 +177,10 @@ def test_a_shape_that_declines_is_never_told_as_taken() -> None:
         stats = db.run(DECLINES).stats
     (done,) = stats.cliques
     assert done.strategy == "rounds"
-    assert "condensed" not in seen
-    assert [d.strategy for d in done.declined] == ["condensed"]
+    assert "blocks" not in seen
+    assert [d.strategy for d in done.declined] == ["blocks"]
     assert "its rules look up many values" in done.declined[0].reason
-    assert "not carried: its rules look up many" in str(stats)
+    assert "not blocks: its rules look up many" in str(stats)
 
 
 def test_one_order_serves_two_lookups() -> None:

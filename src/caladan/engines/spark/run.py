@@ -143,7 +143,7 @@ class Cliques:
             self._limits,
             asked(self.program, cliques),
         )
-        if name == "meshed" and self.workspace.shuffle_bytes is not None:
+        if name != "single" and self.workspace.shuffle_bytes is not None:
             self.workspace.shuffle_bytes.expected = True
         try:
             if name != "frame" and (reason := self._why_no_tasks(name)) is not None:
