@@ -363,7 +363,6 @@ class Closure:
             step.is_open
             and not (step.is_tested or step.crosses or step.own)
             and len(step.edges) == 1
-            and not step.edges[0].explores
             for step in self.steps
         )
 
@@ -468,7 +467,7 @@ def _closures(linear: Linear, infos: Relations) -> Iterator[Closure]:
             if column is not None and not _is_best_first(found, info):
                 continue
             yield found
-            if _cost(found)[:5] == (False, False, 0, False, 0):
+            if _cost(found)[:5] == (False, 0, 0, False, 0):
                 return
 
 
@@ -478,7 +477,7 @@ def _cost(closure: Closure) -> tuple[object, ...]:
     differs = any(variable_names(step.body[0]) for step in closure.steps)
     return (
         not (all(carried) and differs),
-        closure.explores,
+        sum(edge.explores for step in closure.steps for edge in step.edges),
         sum(step.crosses for step in closure.steps),
         closure.is_two_sided,
         sum(step.is_tested + (step.own is not None) for step in closure.steps),
