@@ -1,10 +1,11 @@
 """The table of contents of the compiler: a Program goes in, every pass adds an artefact.
 
-    program ─ checked ─► Checked ─ completed ─► CompleteProgram ─ demanded ─► DemandProgram ─
-    watched ─► SupportedProgram ─ derived ─► DeltaProgram
+    Program ─ name_relations ─► NamedProgram ─ normalize ─► CoreProgram ─ assign_types ─►
+    TypedProgram ─ stratify ─► Checked ─ complete_missing ─► CompleteProgram ─ follow_demand ─►
+    DemandProgram (its PCG) ─ watch_sums ─► SupportedProgram ─ derive_delta ─► DeltaProgram
 
-`PASSES` is the compiler: pure functions, each of which takes what was made so far and adds one
-artefact. `compile_program` goes through all of them, `compile_until` up to the one that a stage
+`PASSES` is the compiler: pure functions, each of which reads what the one before it made, and what
+was asked. `compile_program` goes through all of them, `compile_until` up to the one that a stage
 comes after. `STAGES` lists what `explain` prints, in order, each with that pass, `SCRIPT_STAGES`
 what scripts of SQL have besides; explain, tests and docs go over them. No data is read, nothing is
 run. `compile_again` gives what was compiled other values of its parameters, without going through
@@ -13,16 +14,23 @@ the passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from caladan.analysis.check import check
+from caladan.analysis.check import (
+    CoreProgram,
+    NamedProgram,
+    TypedProgram,
+    infer_types,
+    normalize_rules,
+    order_cliques,
+    resolve_names,
+)
 from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.demand import DemandProgram, demand
 from caladan.analysis.lint import lint
 from caladan.analysis.missing import CompleteProgram, complete
-from caladan.analysis.pcg import Pcg, pcg
 from caladan.analysis.resolve import refilled, signature
 from caladan.analysis.written import WrittenProgram, written
 from caladan.program import Column, Program, Value
@@ -77,7 +85,7 @@ class Compiled:
 
     request: Request
     made: tuple[object, ...] = ()
-    """An artefact of each pass that was gone through, in their order."""
+    """An artefact of each pass that was gone through, from `Checked` on, in their order."""
 
     @property
     def program(self) -> Program:
@@ -134,11 +142,6 @@ class Compiled:
         return {name: clique.totals for clique in self.delta.cliques for name in clique.relations}
 
     @property
-    def pcg(self) -> Pcg:
-        """The and-or tree, which only explain wants."""
-        return pcg(self.demanded.patterns, self.demanded.wanted)
-
-    @property
     def operators(self) -> OperatorProgram:
         """The operators of each rule, which only explain wants."""
         from caladan.rules.operators import operators
@@ -154,38 +157,60 @@ class Compiled:
 # ── Passes ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def checked(compiled: Compiled) -> Checked:
-    """Names, types, safety and strata are right, or all that is wrong is told."""
-    asked = compiled.request
-    return check(
+def name_relations(asked: Request, _: Request) -> NamedProgram:
+    """Every atom finds its relation, every parameter its value."""
+    return resolve_names(
         asked.program, asked.catalog, asked.params, asked.suggested, asked.objects, asked.named,
         may_lack=bool(asked.nullable),
     )  # fmt: skip
 
 
-def completed(compiled: Compiled) -> CompleteProgram:
+def normalize(program: NamedProgram, _: Request) -> CoreProgram:
+    """Rules in core form, which all later passes read."""
+    return normalize_rules(program)
+
+
+def assign_types(program: CoreProgram, _: Request) -> TypedProgram:
+    """Every variable and column has a type, every variable is bound."""
+    return infer_types(program)
+
+
+def stratify(program: TypedProgram, _: Request) -> Checked:
+    """Cliques in the order of their evaluation; here all that is wrong is reported."""
+    return order_cliques(program)
+
+
+def complete_missing(program: Checked, asked: Request) -> CompleteProgram:
     """Columns that may lack values come with one that says whether there is one."""
-    return complete(compiled.checked, compiled.request.nullable)
+    return complete(program, asked.nullable)
 
 
-def demanded(compiled: Compiled) -> DemandProgram:
-    """Rules for what the goals ask for, and no more."""
-    return demand(compiled.complete.checked, compiled.request.wanted, compiled.request.demand)
+def follow_demand(program: CompleteProgram, asked: Request) -> DemandProgram:
+    """The PCG with its binding patterns, and the rules for what the goals ask for."""
+    return demand(program.checked, asked.wanted, asked.demand)
 
 
-def watched(compiled: Compiled) -> SupportedProgram:
+def watch_sums(program: DemandProgram, _: Request) -> SupportedProgram:
     """Rules that add to sums are watched where they look at what still changes."""
-    return watch(compiled.demanded.checked)
+    return watch(program.checked)
 
 
-def derived(compiled: Compiled) -> DeltaProgram:
+def derive_delta(program: SupportedProgram, _: Request) -> DeltaProgram:
     """Bodies, one for each atom of a rule that can bring new facts."""
-    return delta(compiled.supported.checked)
+    return delta(program.checked)
 
 
-Pass: TypeAlias = Callable[[Compiled], object]
+Pass: TypeAlias = Callable[[Any, Request], object]
+"""From what the pass before it made, and what was asked, to what the next one reads."""
 
-PASSES: Final[tuple[Pass, ...]] = (checked, completed, demanded, watched, derived)
+PASSES: Final[tuple[Pass, ...]] = (
+    name_relations, normalize, assign_types, stratify,
+    complete_missing, follow_demand, watch_sums, derive_delta,
+)  # fmt: skip
+
+
+_FRONT: Final = PASSES.index(stratify) + 1
+"""The passes of the analysis; what they make on the way to `Checked` is not kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,25 +223,24 @@ class Stage:
     shows: str
 
 
-STAGES: Final = (
-    Stage(
-        checked, "relations", "Relation Definition", "relations that take data, with their types"
-    ),
-    Stage(checked, "rules", "Datalog Rules", "the rules and goals as they were understood"),
-    Stage(
-        demanded, "pcg", "PCG Tree", "rules and relations below the goals, with binding patterns"
-    ),
-    Stage(watched, "operators", "Operator Program", "the relational operators of each rule"),
-    Stage(derived, "delta", "Delta Program", "one rule for each atom that can bring new facts"),
-    Stage(derived, "logical", "Unresolved Logical Plan", "the whole program as it was written"),
-    Stage(derived, "optimized", "Optimized Logical Plan", "the same as it is handed to an engine"),
-    Stage(derived, "plan", "Physical Plan", "how the engine goes about it"),
-    Stage(derived, "spark", "Spark Plans", "what Spark is handed, with its own plans of frames"),
+STAGES: Final = tuple(
+    Stage(after, name, heading, shows)
+    for after, name, heading, shows in (
+        (stratify, "relations", "Relation Definition", "relations that take data, with types"),
+        (stratify, "rules", "Datalog Rules", "the rules and goals as they were understood"),
+        (follow_demand, "pcg", "PCG Tree", "rules and relations below goals, with bindings"),
+        (watch_sums, "operators", "Operator Program", "the relational operators of each rule"),
+        (derive_delta, "delta", "Delta Program", "a rule for each atom that can bring new facts"),
+        (derive_delta, "logical", "Unresolved Logical Plan", "the program as it was written"),
+        (derive_delta, "optimized", "Optimized Logical Plan", "the same as engines get it"),
+        (derive_delta, "plan", "Physical Plan", "how the engine goes about it"),
+        (derive_delta, "spark", "Spark Plans", "what Spark is handed, with its plans of frames"),
+    )
 )
 
-SQL: Final = Stage(checked, "sql", "SQL", "the queries that a SQL engine runs, in order")
+SQL: Final = Stage(stratify, "sql", "SQL", "the queries that a SQL engine runs, in order")
 AGGREGATES: Final = Stage(
-    checked, "aggregates", "Recursive Aggregates", "whether min and max may be applied at each step"
+    stratify, "aggregates", "Recursive Aggregates", "whether min and max apply at each step"
 )
 SCRIPT_STAGES: Final = (SQL, AGGREGATES)
 """What scripts of SQL show besides."""
@@ -270,8 +294,18 @@ def with_missing(compiled: Compiled, nullable: Mapping[str, frozenset[str]]) -> 
 
 def compile_until(stage: Stage, request: Request) -> Compiled:
     """The passes up to the one that a stage comes after."""
-    compiled = Compiled(request)
-    for each in PASSES[: PASSES.index(stage.after) + 1]:
-        compiled = replace(compiled, made=(*compiled.made, each(compiled)))
+    front, rest = PASSES[:_FRONT], PASSES[_FRONT : PASSES.index(stage.after) + 1]
+    checked = list(_go_through(front, request, request))[-1]
+    return Compiled(request, (checked, *_go_through(rest, checked, request)))
+
+
+def compile_checked(checked: Checked, request: Request) -> Compiled:
+    """The passes after the analysis."""
+    return Compiled(request, (checked, *_go_through(PASSES[_FRONT:], checked, request)))
+
+
+def _go_through(passes: Iterable[Pass], made: object, asked: Request) -> Iterator[object]:
+    for each in passes:
+        made = each(made, asked)
+        yield made
         look()
-    return compiled

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from tests.analysis.support import compiled, refused
 
-from caladan.analysis.check import check
 from caladan.analysis.core import CoreRule
 from caladan.language import parse
+from caladan.pipeline import STAGES, Request, compile_until
 from caladan.program import Type, Variable, variables
 from caladan.program.diagnostics import CaladanError
 
@@ -175,7 +175,8 @@ def untyped_rules(draw: st.DrawFn) -> list[str]:
 def outcome(rules: Sequence[str]) -> tuple[object, frozenset[str]]:
     """The types of all relations, None if the rules are refused, and the codes of diagnostics."""
     try:
-        found = check(parse(DECLARED + "\n".join(rules)), {}, {})
+        program = parse(DECLARED + "\n".join(rules))
+        found = compile_until(STAGES[0], Request(program, {}, {})).checked
     except CaladanError as problem:
         return None, frozenset(each.code for each in problem.diagnostics)
     types = {name: info.types for name, info in found.relations.items() if not info.is_internal}

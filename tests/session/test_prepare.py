@@ -36,8 +36,8 @@ def db() -> Session:
 
 
 def counted() -> Any:
-    """Counts how often the first pass is gone through."""
-    return patch.object(pipeline, "check", side_effect=pipeline.check)
+    """Counts how often the passes are gone through."""
+    return patch.object(pipeline, "compile_until", side_effect=pipeline.compile_until)
 
 
 def test_it_is_compiled_once_and_answers_as_a_run_does(db: Session) -> None:

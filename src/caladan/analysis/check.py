@@ -1,4 +1,7 @@
-"""The analysis, pass after pass: a Program goes in, a Checked comes out.
+"""The analysis, in four passes: a Program goes in, a Checked comes out.
+
+    Program ─ resolve_names ─► NamedProgram ─ normalize_rules ─► CoreProgram ─ infer_types ─►
+    TypedProgram ─ order_cliques ─► Checked
 
 All errors that can be found are collected before giving up: rules that mention something unknown
 are left out of the passes after that, which look at the others.
@@ -7,12 +10,13 @@ are left out of the passes after that, which look at the others.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from caladan.analysis.core import (
     Checked,
     CoreGoal,
     CoreRule,
+    Facts,
     RelationInfo,
     Term,
     by_head,
@@ -46,7 +50,48 @@ from caladan.program.objects import Objects
 from caladan.program.transform import fresh
 
 
-def check(
+@dataclass(frozen=True, slots=True)
+class NamedProgram:
+    """A program whose names are known, or reported to `found`.
+
+    `columns` has the names of columns that rules gave, `made` the relations that were added, each
+    with the one it is for, `rows` those among them that number rows.
+    """
+
+    program: Program
+    catalog: Mapping[str, tuple[Column, ...]]
+    suggested: tuple[str, ...]
+    columns: Mapping[str, Sequence[str]]
+    made: Mapping[str, str]
+    rows: Mapping[str, str]
+    may_lack: bool
+    objects: Objects
+    found: Diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class CoreProgram:
+    """The same in core form, without types; `best` has relations that keep witnesses."""
+
+    named: NamedProgram
+    rules: tuple[CoreRule, ...]
+    goals: tuple[Goal, ...]
+    known: Mapping[str, KnownRelation]
+    internal: Mapping[str, str]
+    best: Mapping[str, str]
+    clocks: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TypedProgram:
+    """The same with a type for every variable and column; every variable is bound."""
+
+    core: CoreProgram
+    typed: TypedRules
+    facts: Facts
+
+
+def resolve_names(
     program: Program,
     catalog: Mapping[str, tuple[Column, ...]],
     values: Mapping[str, Value],
@@ -55,14 +100,13 @@ def check(
     named: Mapping[str, Sequence[str]] | None = None,
     *,
     may_lack: bool = False,
-) -> Checked:
-    """The program in core form, or a CaladanError with everything that is wrong with it.
+) -> NamedProgram:
+    """Every atom finds its relation, every parameter its value.
 
     Values of its data `may_lack`. Constants that are objects get their numbers from `objects`.
     Columns of relations are `named` where rules have no names to give, as in SQL.
     """
     found = Diagnostics()
-    objects = Objects() if objects is None else objects
     program = define_aggregates(program, {}, found)
     found.raise_errors()
     placed, written = named_columns(program, catalog, found)
@@ -70,24 +114,43 @@ def check(
     called = predicates(parameters(expanded.program, values, found), catalog)
     check_null(called, found)
     called, rows = numbered(called, catalog, found)
-    may_lack = may_lack or mentions_missing(called)
     resolve(called, catalog, found, suggested)
-    called, staged, clocks = stages(called, catalog)
+    return NamedProgram(
+        called, catalog, tuple(suggested), {**written, **(named or {})}, expanded.made, rows,
+        may_lack or mentions_missing(called), Objects() if objects is None else objects, found,
+    )  # fmt: skip
+
+
+def normalize_rules(named: NamedProgram) -> CoreProgram:
+    """The rules in core form: clocks for aggregates through an index, witnesses, no `if`."""
+    catalog, found = named.catalog, named.found
+    called, staged, clocks = stages(named.program, catalog)
     bound, best = witnesses(called, catalog, found)
     # What is wrong with names was reported above, by those that the user knows.
-    known = resolve(bound, catalog, Diagnostics(), suggested)
-    normal = normalize(bound, found, unsound(bound, known), may_lack=may_lack)
-    internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best | rows
-    internal |= {**expanded.made, **staged}
-    typed = types(normal.rules, known, found, objects, bound.goals)
-    facts = with_open(typed.facts, typed.open_facts)
-    safety([rule for rule in typed.rules if rule.head not in best], found)
-    known_names = {**written, **(named or {})}
-    relations = _relations(known, internal, best, typed, known_names, found)
-    relations |= {name: replace(relations[name], origin=of) for name, of in rows.items()}
+    known = resolve(bound, catalog, Diagnostics(), named.suggested)
+    normal = normalize(bound, found, unsound(bound, known), may_lack=named.may_lack)
+    internal = {name: best.get(of, of) for name, of in normal.internal.items()}
+    internal |= {**best, **named.rows, **named.made, **staged}
+    return CoreProgram(named, normal.rules, bound.goals, known, internal, best, clocks)
+
+
+def infer_types(core: CoreProgram) -> TypedProgram:
+    """A type for every variable and column; every variable is bound."""
+    named = core.named
+    typed = types(core.rules, core.known, named.found, named.objects, core.goals)
+    safety([rule for rule in typed.rules if rule.head not in core.best], named.found)
+    return TypedProgram(core, typed, with_open(typed.facts, typed.open_facts))
+
+
+def order_cliques(program: TypedProgram) -> Checked:
+    """The relations and their cliques in order, or a CaladanError with all that is wrong."""
+    core, typed, facts = program.core, program.typed, program.facts
+    named, best, internal, found = core.named, core.best, core.internal, core.named.found
+    relations = _relations(core.known, internal, best, typed, named.columns, found)
+    relations |= {name: replace(relations[name], origin=of) for name, of in named.rows.items()}
     goals = tuple(
-        _goal(g, relations, found, objects)
-        for g in bound.goals
+        _goal(g, relations, found, named.objects)
+        for g in core.goals
         if g.atom.relation in relations
         and relations[g.atom.relation].arity == len(g.atom.arguments)
     )
@@ -99,14 +162,14 @@ def check(
             if value in clique.relations and name in clique.relations:
                 found.add(
                     "C015",
-                    f"`{name}` keeps a witness, and depends on itself through another relation",
+                    f"`{name}` keeps a witness but depends on itself through another relation",
                     next(r.span for r in rules if r.head == name),
-                    help="the best values come first, and their witnesses after them: "
-                    "let its rules read no other relation that reads it",
+                    help="witnesses are chosen after the best values: its rules cannot read a "
+                    "relation that reads it",
                 )
     found.hide(internal)
     found.raise_errors()
-    monotone(cliques, relations, facts, found, expanded.made, clocks)
+    monotone(cliques, relations, facts, found, named.made, core.clocks)
     return Checked(
         relations, rules, cliques, goals, found.warnings, facts=facts, open_facts=typed.open_facts
     )
@@ -182,8 +245,7 @@ def _aggregates(
                     related=[RelatedSpan("the other rule's aggregate", before.span)]
                     if before.span
                     else [],
-                    help="all rules of a relation feed the same groups; use one function, "
-                    "or two relations",
+                    help="use the same function in all rules of the relation, or use two relations",
                 )
     return tuple(functions)
 
@@ -206,7 +268,7 @@ def _check_gathered(
                 "C015",
                 f"column {i + 1} of `{name}` is aggregated by `{row}`, and has plain values, too",
                 (plain or rules)[0].span,
-                help="give the facts another name, and derive from them by a rule",
+                help="rename the facts, and add a rule that reads them",
             )
 
 

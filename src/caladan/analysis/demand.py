@@ -33,7 +33,7 @@ from caladan.analysis.core import (
     with_open,
 )
 from caladan.analysis.monotone import computes, may_not_end
-from caladan.analysis.pcg import Patterns, body_order, explore, settle
+from caladan.analysis.pcg import AndNode, Pcg, settle
 from caladan.analysis.schedule import reach
 from caladan.analysis.strata import restratified, strata
 from caladan.program import Comparison, Constant, Type, Value, Variable
@@ -43,10 +43,10 @@ from caladan.program.transform import fresh
 
 @dataclass(frozen=True, slots=True)
 class DemandProgram:
-    """The program that is evaluated, and the patterns it was made for."""
+    """The program that is evaluated, and the PCG it was made by."""
 
     checked: Checked
-    patterns: Patterns
+    pcg: Pcg
     wanted: tuple[str, ...]
 
 
@@ -63,23 +63,21 @@ def demand(
     wanted = tuple(wanted)
     whole: set[str] = set() if enabled else set(checked.relations)
     while True:
-        patterns = settle(checked, wanted, whole)
-        reached = explore(patterns, wanted)
-        if not any("b" in pattern for _, pattern in reached):
-            return DemandProgram(_Rewrite(patterns, reached).result(), patterns, wanted)
+        pcg = settle(checked, wanted, whole)
+        if not pcg.binds:
+            return DemandProgram(_Rewrite(pcg).result(), pcg, wanted)
         from caladan.analysis.direction import directed  # most small programs bind nothing
         from caladan.analysis.images import with_images
 
-        turned = directed(patterns, reached)
+        turned = directed(pcg)
         if turned is not checked:
-            patterns = settle(turned, wanted, whole)
-            reached = explore(patterns, wanted)
-        rewriting = _Rewrite(patterns, reached)
+            pcg = settle(turned, wanted, whole)
+        rewriting = _Rewrite(pcg)
         asking = rewriting.demands
         demanded = with_images(turned, rewriting.result(), rewriting.patterns, asking)
         clash = _clashes(turned, demanded, asking) | _growing(turned, demanded, asking)
         if not clash:
-            return DemandProgram(demanded, patterns, wanted)
+            return DemandProgram(demanded, pcg, wanted)
         whole |= clash
 
 
@@ -129,14 +127,14 @@ def _growing(before: Checked, after: Checked, asking: Collection[str]) -> set[st
 
 
 class _Rewrite:
-    def __init__(self, patterns: Patterns, reached: list[tuple[str, str]]) -> None:
-        self._patterns = patterns
-        self._checked = patterns.checked
-        self._reached = reached
+    def __init__(self, pcg: Pcg) -> None:
+        self._pcg = pcg
+        self._checked = pcg.source
+        self._reached = tuple(pcg.rules)
         taken = set(self._checked.relations)
         self._names: dict[tuple[str, str], str] = {}
         self._demands: dict[tuple[str, str], str] = {}
-        for relation, pattern in reached:
+        for relation, pattern in self._reached:
             if "b" in pattern:
                 self._names[relation, pattern] = fresh(f"{relation}_{pattern}", taken)
                 self._demands[relation, pattern] = fresh(f"demand_{relation}_{pattern}", taken)
@@ -155,10 +153,12 @@ class _Rewrite:
         return {name: pattern for (_, pattern), name in self._names.items()}
 
     def result(self) -> Checked:
-        goals = tuple(self._goal(g) for g in self._checked.goals)
-        for relation, pattern in self._reached:
-            for rule in self._patterns.rules(relation):
-                self._rewrite(rule, pattern)
+        # The roots of the goals come first.
+        pairs = zip(self._checked.goals, self._pcg.roots, strict=False)
+        goals = tuple(self._goal(goal, root.evaluated) for goal, root in pairs)
+        for nodes in self._pcg.rules.values():
+            for node in nodes:
+                self._rewrite(node)
         relations = self._relations()
         facts, open_facts = self._facts()
         asked = replace(self._checked, goals=goals, facts=facts, open_facts=open_facts)
@@ -199,8 +199,7 @@ class _Rewrite:
                 open_facts[name] = self._checked.open_facts[relation]
         return facts, open_facts
 
-    def _goal(self, goal: CoreGoal) -> CoreGoal:
-        pattern = self._patterns.of(goal.relation, goal.binding)
+    def _goal(self, goal: CoreGoal, pattern: str) -> CoreGoal:
         if "b" not in pattern:
             return goal
         self._seed((goal.relation, pattern), goal.arguments)
@@ -216,13 +215,9 @@ class _Rewrite:
 
     # The rules
 
-    def _rewrite(self, rule: CoreRule, pattern: str) -> None:
-        bodies = self._patterns.body(rule, pattern)
-        parts = {
-            i: (rule.atoms[i].relation, evaluated)
-            for i, (evaluated, _) in bodies.items()
-            if "b" in evaluated
-        }
+    def _rewrite(self, node: AndNode) -> None:
+        rule, pattern = node.rule, node.pattern
+        parts = {i: node.children[i].part for i in node.order if "b" in node.children[i].evaluated}
         atoms = tuple(
             replace(a, relation=self._names[parts[i]]) if i in parts else a
             for i, a in enumerate(rule.atoms)
@@ -242,9 +237,8 @@ class _Rewrite:
                 types=types,
             )
         )
-        order = body_order(rule, pattern, self._checked.relations)
         for i, part in parts.items():
-            before = tuple(atoms[j] for j in order[: order.index(i)])
+            before = tuple(atoms[j] for j in node.order[: node.order.index(i)])
             self._pass_on(rule, part, rule.atoms[i], (asked, *before), comparisons, types)
 
     def _asked(

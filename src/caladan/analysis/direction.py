@@ -28,11 +28,11 @@ must be an exit wherever one starts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo, Term, by_head
-from caladan.analysis.pcg import Patterns
+from caladan.analysis.pcg import Part, Pcg
 from caladan.analysis.recursive_parts import RecursiveParts, RulePart, summands, total
 from caladan.analysis.strata import restratified
 from caladan.program import (
@@ -47,12 +47,9 @@ from caladan.program.aggregates import AggregateFunction
 from caladan.program.transform import fresh, replace_in
 
 
-def directed(patterns: Patterns, reached: Sequence[tuple[str, str]]) -> Checked:
-    """The program with the recursions turned round that go against their bindings.
-
-    `reached` are the relations that are asked for, each with its bindings.
-    """
-    checked = patterns.checked
+def directed(pcg: Pcg) -> Checked:
+    """The program with the recursions turned round that go against their bindings."""
+    checked, reached = pcg.source, tuple(pcg.rules)
     rules, relations = by_head(checked.rules), dict(checked.relations)
     is_turned = False
     for clique in checked.cliques:
@@ -63,7 +60,9 @@ def directed(patterns: Patterns, reached: Sequence[tuple[str, str]]) -> Checked:
         if checked.facts.get(name) or checked.open_facts.get(name):
             continue  # exits that are no rules
         turning = _Turn(checked.relations[name], pattern, set(relations))
-        seeded = all(_has_constants(patterns, r, p, name, pattern) for r, p in reached if r != name)
+        seeded = all(
+            _has_constants(pcg, part, name, pattern) for part in reached if part[0] != name
+        )
         turned = turning.rules(clique, seeded)
         if turned is not None:
             rules |= by_head(turned)
@@ -74,17 +73,17 @@ def directed(patterns: Patterns, reached: Sequence[tuple[str, str]]) -> Checked:
     return restratified(checked, relations, (rule for own in rules.values() for rule in own))
 
 
-def _has_constants(patterns: Patterns, head: str, headed: str, relation: str, pattern: str) -> bool:
+def _has_constants(pcg: Pcg, head: Part, relation: str, pattern: str) -> bool:
     """Whether the rules of another relation ask for constants only.
 
     Whoever asks for many values shares what is between them: steps from each would be more.
     """
     return all(
         isinstance(argument, Constant)
-        for rule in patterns.rules(head)
-        for index in patterns.body(rule, headed)
-        if (atom := rule.atoms[index]).relation == relation
-        for argument, letter in zip(atom.arguments, pattern, strict=True)
+        for node in pcg.rules[head]
+        for child in node.children
+        if child.relation == relation
+        for argument, letter in zip(child.arguments, pattern, strict=True)
         if letter == "b"
     )
 

@@ -170,7 +170,10 @@ def _rules(nodes: Sequence[Rule]) -> Iterator[str]:
 
 
 def _rule(node: Rule) -> str:
-    return _written(node.span) if node.span else unparse(Program(rules=(node,))).strip()
+    """A rule as it was written; one that the compiler made of a part of it, as it would be."""
+    if node.span is None or not node.span.text.startswith(node.head.relation):
+        return unparse(Program(rules=(node,))).strip()
+    return _written(node.span)
 
 
 def _goal(node: Goal) -> str:
@@ -259,7 +262,7 @@ def _bodies(parts: ScriptParts, stage: str) -> list[tuple[Stage, str]]:
     found += [(each, notes[each]) for each in shown if notes[each]]
     if not found:
         hint = f"stage `{SQL.name}` shows the queries that a SQL engine runs"
-        raise error("C050", f"nothing is recursive here: there is no stage `{stage}`", help=hint)
+        raise error("C050", f"nothing is recursive here, so there is no stage `{stage}`", help=hint)
     return found
 
 

@@ -22,9 +22,9 @@ from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.aggregates import Accumulator, Gathered, accumulator
 from caladan.join.access import Amount
 from caladan.join.arithmetic import Overflow, ValueColumn
+from caladan.join.constraints.rollup import Uncountable
 from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
-from caladan.join.rollup import Uncountable
 from caladan.join.walk import Sink
 from caladan.program import Expression, thresholds
 from caladan.program.aggregates import has_empty_value
@@ -196,7 +196,10 @@ class AggregateHead:
                 self.take(given, contributing.places)
             waiting.clear()
 
-        return Sink(take, finish, forget=waiting.clear)
+        def nbytes() -> int:
+            return sum(column.nbytes() for column in self._columns.values())
+
+        return Sink(take, finish, forget=waiting.clear, nbytes=nbytes)
 
     def expect(
         self, places: Mapping[int, Contributors], domains: Mapping[int, tuple[Domain, ...]]

@@ -353,7 +353,7 @@ class Facts:
         return sum(len(self._rows[relation]) for relation in relations)
 
     def matching(self, relation: str, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
-        """The rows that have the key in some columns; what is missing is equal to nothing."""
+        """The rows that have the key in some columns; what is missing equals nothing."""
         if NULL in key:
             return ()
         indexes = self._indexes.setdefault(relation, {})
@@ -461,7 +461,7 @@ def _named_apart(rule: WrittenRule) -> Iterator[Literal]:
         match literal:
             case Atom(negated=False):
                 terms = (
-                    Variable(f"_{next(numbers)}")
+                    Variable(f"@any{next(numbers)}")  # no name that a program can have
                     if isinstance(each, Variable) and each.is_anonymous
                     else each
                     for each in literal.arguments

@@ -32,9 +32,9 @@ def matched(query: Query, on: Sequence[object], named: dict[str, str]) -> Query:
         if len(values) < 2:
             raise error(
                 "C063",
-                f"column `{each}` is not in two of the collections that are joined",
+                f"column `{each}` is not in two of the joined collections",
                 recorder.here(),
-                help='other names go together as in pairs(key="id")',
+                help='to join columns of different names: pairs(key="id")',
             )
         for other in values[1:]:
             query = query.equated(values[0], other)
@@ -52,7 +52,7 @@ def outer_joined(query: Query, on: Sequence[object], named: dict[str, str]) -> Q
     left = query.left
     if left is None:
         raise error(
-            "C050", "outer() is of a join", query.recorder.here(), help='(t * u).outer("key")'
+            "C050", "outer() needs a join", query.recorder.here(), help='(t * u).outer("key")'
         )
     if len(query.parts) != 2:
         raise error(
@@ -63,11 +63,12 @@ def outer_joined(query: Query, on: Sequence[object], named: dict[str, str]) -> Q
         )
     pairs = matched(query, on, named)
     width, flat = len(left.columns), pairs.flat()
-    partners = replace(pairs, columns=pairs.columns[:width]).kept(CollectionKind.STREAM)
+    partners = replace(pairs, columns=flat).kept(CollectionKind.STREAM)
     alone = left.absent(partners, dict(enumerate(value for _, value in left.columns)))
     padded = (*(value for _, value in alone.columns), *(NOTHING for _ in flat[width:]))
     kept = query.recorder.element(CollectionKind.STREAM, [name for name, _ in flat])
-    for each, values in ((pairs, tuple(value for _, value in flat)), (alone, padded)):
+    both = tuple(value for _, value in partners.columns)
+    for each, values in ((partners, both), (alone, padded)):
         query.recorder.rule(Head(kept.name, values), each.literals)
     return facts_of(kept, query.recorder).under(query.as_parts())
 

@@ -100,9 +100,9 @@ def sync(*columns: str, to: Columns | None = None) -> Collection:
     """A table on disk, which is not here yet."""
     raise error(
         "C051",
-        f"durable tables ({', '.join((*columns, *([] if to is None else [str(to)])))}) arrive with "
-        "a later version",
-        help="declare a table, and write what changes() says with each tick",
+        f"durable tables ({', '.join((*columns, *([] if to is None else [str(to)])))}) are not "
+        "available yet",
+        help="declare a table, and save what changes() returns after each tick",
     )
 
 
@@ -110,7 +110,7 @@ def like(other: Collection, kind: str = "scratch") -> Collection:
     """A collection with the columns, keys and lattices of another."""
     made = other.schema
     if kind not in ("table", "scratch", "temp", "input", "output"):
-        raise error("C050", f"`{kind}` is no kind of collection that has the columns of another")
+        raise error("C050", f"`{kind}` is not a kind of collection for like()")
     return Collection(Schema("", CollectionKind(kind), made.keys, made.values, made.lattices))
 
 
@@ -190,8 +190,21 @@ class ModuleType(type):
         return _ClassBody()
 
 
+class _Halt:
+    """`self.halt`: a collection that is declared once a rule uses it, one for all modules."""
+
+    def __get__(self, module: Module | None, owner: type | None = None) -> Any:
+        return self if module is None else module.collection_named("halt")
+
+    def __set__(self, module: Module, value: object) -> None:
+        """`self.halt |= …` has made its rule."""
+
+
 class Module(metaclass=ModuleType):
     """What has collections and rules. Subclasses that are run extend `Bloom`."""
+
+    halt = _Halt()
+    """A scratch: `run()` ends after a tick in which it has facts."""
 
     def __init__(self, address: str = "") -> None:
         self._wire_up(Recorder(address), "")
@@ -236,6 +249,9 @@ class Module(metaclass=ModuleType):
         return self._recorder
 
     def collection_named(self, name: str) -> Collection:
+        if name == "halt" and name not in self._collections:
+            halt = Collection(schema(name, CollectionKind.SCRATCH))
+            self._collections[name] = halt.bound(self._recorder, "", name)
         return self._collections[name]
 
     def part_named(self, name: str) -> Module:
@@ -269,7 +285,7 @@ def _attributes(owner: type) -> Iterator[tuple[str, object, type]]:
         yield name, value, where
 
 
-_RESERVED: set[str] = {CLOCK}
+_RESERVED: set[str] = {CLOCK, "halt"}
 
 
 def _check_names(owner: type) -> None:
@@ -280,7 +296,7 @@ def _check_names(owner: type) -> None:
                 raise error(
                     "C050",
                     f"`{name}` of {owner.__name__} cannot be the name of a collection: "
-                    "instances have a method that is called so",
+                    "instances have a method of that name",
                 )
 
 

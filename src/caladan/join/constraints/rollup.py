@@ -1,9 +1,9 @@
 """Rollups: parts of a body that only aggregates read, solved once for what they share.
 
-A `RollupStep` numbers the different values of its shared variables. For those that are new it goes
-through its steps, which may be rollups themselves, and adds up what their solutions give; rows
-whose values have no solution fall out. A row is handed on with the number of its values, under the
-name of each amount: `AmountDomain` makes the amount of it, so that expressions read it like any
+A `RollupConstraint` numbers the different values of its shared variables. For those that are new
+it goes through its steps, which may be rollups themselves, and adds up what their solutions give;
+rows whose values have no solution fall out. A row is handed on with the number of its values, under
+the name of each amount: `AmountDomain` makes the amount of it, so that expressions read it like any
 other variable.
 
 Amounts of parts that have no solution with the rest may fail, and so may sums that would cancel
@@ -13,7 +13,7 @@ out in the end: then the walk puts the step off, or the rule is gone through sol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from caladan.columns.layout import Counts, Mask, Words, grown
 from caladan.columns.ranks import Ranks
 from caladan.join.access import Amount
 from caladan.join.arithmetic import Overflow, ValueColumn
-from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.protocol import BodyConstraint
 from caladan.join.eager import ONE
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
@@ -33,7 +33,7 @@ from caladan.program import names
 from caladan.program.kinds import Kind
 
 if TYPE_CHECKING:
-    from caladan.join.steps import Step, Through
+    from caladan.join.extend import ExtendStep, Through
     from caladan.join.windows import WindowAmounts
 
 
@@ -73,6 +73,11 @@ class AmountDomain:
         if self._amount.function == "count":
             return self._ranks[numbers] > 0
         return self._known[numbers]
+
+    @property
+    def nbytes(self) -> int:
+        """What the amounts take."""
+        return self._ranks.nbytes + self._high.nbytes + self._known.nbytes
 
     def clear(self) -> None:
         """Have nothing."""
@@ -125,8 +130,16 @@ class RollupTable:
         self._shows = next((d for d in self.domains if not d.is_sum), None)
         self.clear()
 
+    @property
+    def nbytes(self) -> int:
+        """What the values and their amounts take."""
+        amounts = sum(domain.nbytes for domain in self.domains)
+        return self._tuples.nbytes + self._has.nbytes + amounts
+
     def clear(self) -> None:
         """Forget everything."""
+        self.is_spent = False
+        """Whether it is to be forgotten before more is added up: memory is short."""
         self._tuples = Tuples(self._arity)
         self._has: Mask = np.zeros(0, np.bool_)
         for domain in self.domains:
@@ -161,14 +174,17 @@ class RollupTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RollupStep:
+class RollupConstraint(BodyConstraint):
     """Steps whose solutions are added up, once for what they share with the rest."""
+
+    is_pure = False
 
     mark: str
     shared: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ExtendStep, ...]
     amounts: tuple[Amount, ...]
     table: RollupTable
+    through: Through
     window: WindowAmounts | None = None
 
     @property
@@ -181,29 +197,40 @@ class RollupStep:
         """The variables of the amounts."""
         return frozenset(f"{self.mark}{i}" for i in range(len(self.amounts)))
 
-    def clear(self) -> None:
+    @property
+    def part(self) -> Sequence[ExtendStep]:
+        """The steps."""
+        return self.steps
+
+    def prepare(self) -> None:
+        """Make the indexes of its steps."""
+        for step in self.steps:
+            step.prepare()
+
+    def restart(self) -> None:
         """Forget what was added up: relations have changed since, or something failed."""
         self.table.clear()
         for step in self.steps:
-            if isinstance(step, RollupStep):
-                step.clear()
+            step.restart()
 
-    def apply(self, frontier: Bindings, through: Through) -> Bindings:
+    def apply(self, frontier: Bindings) -> Bindings:
         """The solutions that the steps have one for, with its amounts."""
+        if self.table.is_spent:  # nobody reads amounts of an earlier frontier any more
+            self.restart()
         columns = [frontier.columns[name] for name in self.shared]
         ids, fresh = self.table.numbers(columns, frontier.rows)
         if len(fresh):
             values = frontier.at(fresh, self.shared)
             values[self.mark] = ids[fresh]
             try:
-                self._add(Bindings(len(fresh), values), through)
+                self._add(Bindings(len(fresh), values))
             except ArithmeticError:
-                self.clear()
+                self.restart()
                 raise
         longer = {**frontier.columns, **dict.fromkeys(self.binds, ids)}
         return Bindings(frontier.rows, longer).where(self.table.has(ids))
 
-    def _add(self, values: Bindings, through: Through) -> None:
+    def _add(self, values: Bindings) -> None:
         """Add up the solutions for values that are met for the first time."""
         numbers = values.columns[self.mark]
         if (counts := self._counts(values)) is not None:
@@ -219,17 +246,27 @@ class RollupStep:
         def take(found: Bindings) -> None:
             self.table.take(found.columns[self.mark], found)
 
-        through(self.steps, values, take, keep)
+        self.through(self.steps, values, take, keep)
         for domain in self.table.domains:
             domain.check(numbers)
 
     def _counts(self, values: Bindings) -> Counts | None:
         """How many facts of the one atom there are, if that is all; None if it takes listing."""
-        (first, *others) = self.steps
-        if others or not isinstance(first, LookupStep) or first.checked:
+        first = self.steps[0].lookup if len(self.steps) == 1 else None
+        if first is None or first.checked:
             return None
         if any(each.function != "count" for each in self.amounts):
             return None
         if first.within is not None or not first.index().is_exact:
             return None
         return first.counts(values)
+
+
+def rollup_tables(steps: Sequence[ExtendStep]) -> Iterator[RollupTable]:
+    """The tables of all rollups among some steps, and in parts of theirs."""
+    for step in steps:
+        for each in step.constraints:
+            if isinstance(each, RollupConstraint):
+                yield each.table
+            if isinstance(each, BodyConstraint):
+                yield from rollup_tables(each.part)
