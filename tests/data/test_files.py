@@ -212,7 +212,7 @@ COMPLAINTS = [
         {},
         (
             "edges.csv:1:1: error[C032]: 'a' is not an integer (column A of arc)\n"
-            "  help: is the first line a header? `--header` says so on the command line, "
+            "  help: if the first line is a header, use `--header` on the command line or "
             "header=True in Python"
         ),
     ),

@@ -111,7 +111,7 @@ def source(
     ):
         raise error(
             "C050",
-            f"{relation} was given a {type(data).__name__}, which is no data",
+            f"{relation} was given a {type(data).__name__}, which is not data",
             help="give a list of tuples, a dict of columns, a data frame, or a path",
         )
     return Source("arrow", name, data=memory.snapshot(data))

@@ -139,7 +139,7 @@ def wire(recorder: Recorder) -> TickProgram:
         if rule.order or rule.limit is not None:
             found.add(
                 "C022",
-                f"a rule for `{rule.head}` sorts or limits, which the rules of a tick do not",
+                f"a rule for `{rule.head}` has sort or limit, which rules of ticks do not support",
                 rule.span,
                 help="a class numbers sorted rows: t.sort(…).each_with_index(); max<X> is a value",
             )
