@@ -25,8 +25,8 @@ from caladan.fixpoint.groups import AggregateHead, Contributions
 from caladan.incremental.deletions import (
     NOTHING,
     Change,
-    Deletions,
     TooMuchGoneError,
+    UnsupportedFacts,
     listed,
     taken,
     those,
@@ -145,7 +145,7 @@ class BestValueMaintenance(Recomputation):
         }
         self._deletions = self._wired_deletions(domains) if made.losing else None
 
-    def _wired_deletions(self, domains: Mapping[str, Sequence[Domain]]) -> Deletions | None:
+    def _wired_deletions(self, domains: Mapping[str, Sequence[Domain]]) -> UnsupportedFacts | None:
         """What finds them; None where values have no numbers in their order."""
         infos = {name: self._wiring.program.relations[name] for name in self._members}
         places = {name: (domains[name], *_value(infos[name])) for name in self._members}
@@ -161,7 +161,7 @@ class BestValueMaintenance(Recomputation):
             name: BestCandidates(infos[name], domains[name], relation)
             for name, relation in zip(self._members, self.relations, strict=True)
         }
-        return Deletions(self._wiring, self._made, candidates, order)
+        return UnsupportedFacts(self._wiring, self._made, candidates, order)
 
     def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
         """Let values go that nothing supports any more, then improve what can be."""

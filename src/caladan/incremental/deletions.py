@@ -2,7 +2,7 @@
 
 Candidates are the heads of solutions that had a fact which is gone. Each of them stays if a rule
 derives it from facts that come before it in an order, for then it does not stand on itself in a
-circle; else it goes, and what was derived from it is a candidate next (`Deletions`). Of sets the
+circle; else it goes, and what was derived from it is a candidate next (`UnsupportedFacts`). Of sets the
 order is that in which facts were derived; best values (aggregate_maintenance.py) have their own.
 """
 
@@ -102,7 +102,7 @@ Order: TypeAlias = Callable[[str, Sequence[Words], int], NDArray[Any]]
 """Numbers of facts of a relation: one derived from facts with smaller ones stands not on itself."""
 
 
-class Deletions:
+class UnsupportedFacts:
     """What a clique loses: candidates that nothing supports, and what was derived from these."""
 
     def __init__(

@@ -27,10 +27,10 @@ from caladan.fixpoint.small_rounds.choice import TinyRounds
 from caladan.incremental.deletions import (
     NOTHING,
     Change,
-    Deletions,
     FactCandidates,
     Order,
     TooMuchGoneError,
+    UnsupportedFacts,
     listed,
     sink_of,
     those,
@@ -227,7 +227,7 @@ class FactRepair(Rounds):
             for name, relation in zip(self._members, self.relations, strict=True)
         }
         ages: Order = lambda name, *facts: wiring.relations[name].ranks(*facts)  # noqa: E731
-        self._deletions = Deletions(wiring, made, candidates, ages)
+        self._deletions = UnsupportedFacts(wiring, made, candidates, ages)
         for each in self._deletions.supporting:
             self._sinks[each] = sink_of(each, self._heads[each.rule.rule.head])
 
