@@ -241,7 +241,7 @@ def test_statements_are_taken_back(typed: Typed) -> None:
     )
     code, out, err = typed(text + ":list\n")
     assert (code, err) == (0, "")
-    said = ["true", "deleted 1 statement", "false", "true", "took back the last statement", "false"]
+    said = ["true", "deleted 1 statement", "false", "true", "removed the last statement", "false"]
     kept = ["arc(1, 2).", "tc(X, Y) <- arc(X, Y).", "tc(X, Z) <- tc(X, Y),", "arc(Y, Z)."]
     assert [line.strip() for line in out.splitlines()] == [*said, *kept]
 

@@ -264,7 +264,7 @@ COMPLAINTS = [
         b"1,2",
         {},
         (
-            "edges.dat: error[C035]: its name does not tell what format it has (data of arc)\n"
+            "edges.dat: error[C035]: its name does not show the format (data of arc)\n"
             '  help: name the format: format="csv" (or tsv, json, parquet, orc)'
         ),
     ),

@@ -159,7 +159,7 @@ FAILURES = [
     ("split_part(S, \",\", Z)", "C073", "there is no part 0"),
     ("clamp(I, 5, 1)", "C073", "the least value 5 is more than the most, 1"),
     ("factorial(I)", "C073", "the factorial of 300"),
-    ("unhex(S)", "C073", "'spice' has letters that are no hexadecimal digits"),
+    ("unhex(S)", "C073", "'spice' has letters that are not hexadecimal digits"),
 ]  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def repl(arguments: argparse.Namespace) -> int:
         read: Read = input
         if is_terminal:
             read = reader(lambda: (*_COMMANDS, *dialogue.names), _is_whole)
-            print("Facts and rules end with `.`, questions with `?`; `help` says more.")
+            print("Facts and rules end with `.`, questions with `?`; `help` lists commands.")
         for name in arguments.program:
             dialogue.attempt(lambda name=name: dialogue.load(name))
         pending = ""
@@ -282,7 +282,7 @@ class Dialogue:
         """What a collection holds that matches a goal."""
         assert self._bloom is not None
         if rule is not None:
-            hint = "write a rule for it, and ask what it derives"
+            hint = "write a rule for it, and ask for its relation"
             raise error("C050", "a program of ticks answers one collection at a time", help=hint)
         atom = goal.atom
         contents = self._bloom[atom.relation]
@@ -357,7 +357,7 @@ class Dialogue:
         if not self._statements:
             raise error("C050", "there is nothing to undo")
         self._change(self._statements[:-1])
-        print("took back the last statement")
+        print("removed the last statement")
 
     def delete(self, what: str) -> None:
         """Take back a fact, or all that is said of a relation."""

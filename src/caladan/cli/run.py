@@ -57,7 +57,7 @@ def add_data(db: Session, program: Program | Script, arguments: argparse.Namespa
         names = [name for name, _ in arguments.data]
         raise error(
             "C050", f"`{next(n for n in names if names.count(n) > 1)}` is given data twice",
-            help="a pattern, such as 'part*.csv', or a folder stands for several files",
+            help="a pattern, such as 'part*.csv', or a folder names several files",
         )  # fmt: skip
     if arguments.facts is not None:
         for name, path in files_of(program, Path(arguments.facts)):

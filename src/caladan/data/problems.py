@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 SHOWN: Final = 5  # bad rows drawn in full; the others are counted
 
 _HASHABLE: Final = (
-    "columns of objects hold what can be hashed: a tuple in place of a list, a frozenset in place "
-    "of a set"
+    "columns of objects hold hashable values: use a tuple instead of a list, a frozenset "
+    "instead of a set"
 )
 _NO_NULL: Final = (
     "the column is declared with `!`, which forbids missing values: drop such rows, fill in a "

@@ -134,8 +134,8 @@ def lost(rule: CoreRule | WrittenRule, solution: Mapping[str, Value]) -> Diagnos
     example = f" with {', '.join(named)}" if named else ""
     return Diagnostic(
         "C047",
-        f"rule {rule.number} has added to a sum of `{rule.derives}` what does not hold in the end: "
-        f"its solution{example} depended on a value that the recursion changed later",
+        f"rule {rule.number} added a solution to a sum of `{rule.derives}` that no longer holds: "
+        f"the solution{example} depended on a value that the recursion changed later",
         rule.span,
         help="compare, join or group after the recursion, in a rule of another relation",
     )

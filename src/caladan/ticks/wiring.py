@@ -115,7 +115,7 @@ class TickProgram:
         return made if made in self.schemas else None
 
 
-_NEXT = "derive it for the next tick (`+=`, @next), or keep what it reads apart"
+_NEXT = "derive it for the next tick (`+=`, @next), or read another collection"
 
 
 def timed(name: str, time: Time) -> str:
@@ -166,8 +166,8 @@ def _check_growth(clique: Clique, schemas: Mapping[str, Schema], found: Diagnost
             if source in clique.relations and is_known(name):
                 found.add(
                     "C014",
-                    f"`{rule.head}` depends on itself through `{name}` of `{source}`, which a "
-                    "larger value takes back",
+                    f"`{rule.head}` depends on itself through `{name}` of `{source}`, which "
+                    "does not hold for larger values",
                     rule.span,
                     help=_NEXT,
                 )

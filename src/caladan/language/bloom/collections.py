@@ -201,7 +201,7 @@ class Collection(FactSource):
             return f"{what}, which rules do not write", (
                 "rules send to a channel with `@=`"
                 if made.kind.sends
-                else "its facts come from outside; declare a scratch for what rules derive"
+                else "its facts come from outside; declare a scratch for derived facts"
             )
         if made.kind is CollectionKind.STDIO and time != "async":
             return f"{what}, to which lines are sent", "write `@=`"

@@ -97,7 +97,7 @@ def _overflowing(function: Callable[[float], float]) -> Callable[[float], float]
 def _whole(function: Callable[[float], int]) -> Callable[[Any], int]:
     def evaluate(number: float) -> int:
         if not math.isfinite(number):
-            raise OverflowError(f"{number} is no whole number")
+            raise OverflowError(f"{number} is not an integer")
         return function(number)
 
     return evaluate

@@ -62,7 +62,7 @@ def _right(text: str, count: int) -> str:
 
 def _split_part(text: str, separator: str, number: int) -> str:
     if number == 0:
-        raise ValueError("parts are counted from 1, or from -1 at the end: there is no part 0")
+        raise ValueError("parts count from 1, or from -1 at the end: there is no part 0")
     parts = text.split(separator) if separator else [text]
     place = number - 1 if number > 0 else len(parts) + number
     return parts[place] if 0 <= place < len(parts) else ""
@@ -173,7 +173,7 @@ def _unhex(text: str) -> bytes:
     try:
         return bytes.fromhex(text if len(text) % 2 == 0 else f"0{text}")
     except ValueError:
-        raise ValueError(f"{text!r} has letters that are no hexadecimal digits") from None
+        raise ValueError(f"{text!r} has letters that are not hexadecimal digits") from None
 
 
 def _base64(value: str | bytes) -> str:
@@ -475,8 +475,7 @@ ROWS: Final = (
     ),
     _text(
         name="split_part", signature="(string, string, long) -> string",
-        summary="The part of a text with that number, between separators; below 0 it counts "
-        "from the end. There is no part 0.",
+        summary="The n-th part between separators, from 1; a negative n counts from the end.",
         example=('split_part("a,b,c", ",", 2)', "b"),
         scalar=_split_part, fails=True,
         spark=lambda sf, text, separator, number: sf.when(
