@@ -3,7 +3,8 @@
 Candidates are the heads of solutions that had a fact which is gone. Each of them stays if a rule
 derives it from facts that come before it in an order, for then it does not stand on itself in a
 circle; else it goes, and what was derived from it is a candidate next (`UnsupportedFacts`). Of
-sets the order is that in which facts were derived; best values (aggregate_maintenance.py) have their own.
+sets the order is that in which facts were derived; best values (aggregate_maintenance.py) have
+their own.
 """
 
 from __future__ import annotations
