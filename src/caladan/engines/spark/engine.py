@@ -37,7 +37,7 @@ from caladan.rules.program import DeltaProgram
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from caladan.fixpoint.living import Living
+    from caladan.incremental.program import IncrementalProgram
 
 T = TypeVar("T")
 
@@ -134,7 +134,7 @@ class SparkEngine:
 
     def watch(
         self, program: DeltaProgram, store: Store, options: Options, events: Listener
-    ) -> Living:
+    ) -> IncrementalProgram:
         """The relations of a program, kept true in the driver while facts come and go."""
         from caladan.engines.embedded.engine import EmbeddedEngine
         from caladan.engines.embedded.tables import LoadedTable
