@@ -296,8 +296,8 @@ class Session(Course):
     ) -> Result:
         """Run a program, given as text or as the path of a file, and hand out its relations.
 
-        The options are max_rounds, max_facts, timeout, memory, permissive, strategy, search and
-        checkpoint.
+        The options are max_rounds, max_facts, timeout, memory, permissive, strategy, search,
+        checkpoint and partitions.
         """
         wanted = checked(options)
         values = inputs.values(params, self._store.objects)

@@ -97,7 +97,7 @@ class SparkEngine:
         events.tell(RunStarted(self.name, len(program.cliques)))
         tables = cast("Mapping[str, SparkTable]", store)
         _tell_reading(tables, events)
-        workspace = Workspace(self._child, staging=self._staging)
+        workspace = Workspace(self._child, staging=self._staging, asked=options.partitions)
         workspace.ship = self._ship
         tag = new_tag()
         if not self._is_connect:
@@ -177,7 +177,7 @@ class SparkEngine:
             sizes = {n: table.size for n, table in tables.items()} if is_all_there else None
             has_rdds = not self._is_connect
             seen = outlooks(program, sizes, self.tasks, options, has_rdds=has_rdds)
-            workspace = Workspace(self._child, staging=self._staging)
+            workspace = Workspace(self._child, staging=self._staging, asked=options.partitions)
             return plans.plans(program, tables, workspace, seen)
         except (PySparkException, Py4JError) as problem:
             raise diagnosed(problem) from None
