@@ -29,7 +29,7 @@ from bench.data import FOLDER
 from caladan.columns.domains import OffsetDomain
 from caladan.columns.index import RunIndex
 from caladan.columns.relation import StoredRelation
-from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.frontier import Bindings
 from caladan.program import thresholds
 from caladan.program.kinds import Kind
@@ -90,7 +90,7 @@ def lookups() -> None:
     for most in (1, 2, 4, 6):
         for keys, largest in ((20_000, 200_000), (200_000, 1_600_000)):
             relation = _runs(random, most, keys, largest)
-            step = LookupStep(relation, Version.FULL, {0: "x"}, {}, {1: "y"}, counting=False)
+            step = AtomLookup(relation, Version.FULL, {0: "x"}, {}, {1: "y"}, counting=False)
             words = random.integers(0, keys, 1_000_000).astype(np.uint32)
             batch = Bindings(len(words), {"x": words})
             found, seconds = 0, dict.fromkeys(WAYS, float("inf"))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import caladan
+from caladan.join import guided
 from caladan.join.estimates import GRADES
-from caladan.join.guided import SearchStep
 from caladan.join.search import find
 
 ARCS = [(x, (x * x + k) % 23) for x in range(23) for k in (1, 4, 9)] + [(7, 7)]
@@ -25,13 +25,13 @@ query ways(X, N).
 @pytest.mark.parametrize("grade", GRADES)
 def test_every_grade_gives_the_same(grade: str, monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[str] = []
-    run = SearchStep.run
+    solve = guided.solve
 
-    def noted(self: SearchStep, *arguments: object) -> object:
-        searches.append(self.grade)
-        return run(self, *arguments)  # pyright: ignore[reportArgumentType]
+    def noted(*arguments: Any, grade: str, **options: Any) -> object:
+        searches.append(grade)
+        return solve(*arguments, grade=grade, **options)
 
-    monkeypatch.setattr(SearchStep, "run", noted)
+    monkeypatch.setattr(guided, "solve", noted)
     db = caladan.connect("embedded")
     db.add("arc", ARCS)
     plain = [sorted(answer.rows()) for answer in db.run(CYCLES).answers]

@@ -7,6 +7,7 @@ import pytest
 from tests.explain.golden import Case, read
 from tests.programs.corpus import Folder, folders
 
+import caladan
 from caladan import explain
 from caladan.explain import terms
 from caladan.language import parse
@@ -229,3 +230,10 @@ def test_every_program_is_explained(folder: Folder) -> None:
         assert "\n\n\n" not in text
     for name in program.delta.relations:
         assert name in text
+
+
+def test_rules_made_of_a_part_of_a_rule_are_shown_as_rules() -> None:
+    with caladan.connect("reference") as db:
+        shown = db.explain("q(1, 2). p(X, N) <- q(X, _), N = sum Y : { q(X, Y) }.", "rules")
+    assert "p_sum(X, sum<Y>) <- q(X, Y)." in shown
+    assert "\nsum Y" not in shown

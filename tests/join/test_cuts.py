@@ -9,7 +9,7 @@ import pytest
 import caladan
 from caladan.columns.index import Index
 from caladan.columns.layout import Keys, Words
-from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.frontier import Bindings
 
 Tables = Mapping[str, Mapping[str, Any]]
@@ -72,15 +72,15 @@ def test_work_grows_as_facts_do(
     rules: str, data: Callable[[int], Tables], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = [0]
-    extended = LookupStep._extended  # pyright: ignore[reportPrivateUsage]
+    extended = AtomLookup._extended  # pyright: ignore[reportPrivateUsage]
 
     def counted(
-        self: LookupStep, frontier: Bindings, rows: Words, hits: Keys, index: Index, keep: Any
+        self: AtomLookup, frontier: Bindings, rows: Words, hits: Keys, index: Index, keep: Any
     ) -> Bindings:
         looked[0] += len(hits)
         return extended(self, frontier, rows, hits, index, keep)
 
-    monkeypatch.setattr(LookupStep, "_extended", counted)
+    monkeypatch.setattr(AtomLookup, "_extended", counted)
     for n in (400, 1600):
         looked[0] = 0
         db = caladan.connect("embedded")

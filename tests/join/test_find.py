@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import caladan as cal
 from caladan.join.constraints.sets import OneOf
 from caladan.join.estimates import GRADES
 from caladan.join.search import Library, between, find, one_of, predicate
@@ -194,6 +195,49 @@ def test_estimates_are_explained() -> None:
     assert after[4] == "searched by paul: 6 results"
     assert after[6].startswith("  parent  6 proposed, 0 wasted")
     assert after[6].endswith("6 by raised_in(parent, city)")
+
+
+SEED = """
+(find [?person ?parent ?city]
+  [?person :lives-in ?city]
+  [?person :parent ?parent]
+  [?parent :raised-in ?city])
+"""
+
+
+def test_a_question_in_triples() -> None:
+    """The text of the search's first description gives 12, 6 and 6, and parents come first."""
+    found = find(HOMES, SEED)
+    assert found.variables == ("person", "parent", "city")
+    assert [line.split()[:2] for line in found.explain().splitlines()[1:4]] == [
+        ["person", "12"], ["parent", "6"], ["city", "6"],
+    ]  # fmt: skip
+    assert set(found) == {(f"p{i}", f"q{i}", f"c{i}") for i in range(6)}
+    by = found.statistics.proposers
+    assert by["parent", "raised_in(parent, city)"] == 6  # all of them: nothing was bound yet
+    db = cal.connect("embedded")
+    for name, facts in HOMES.items():
+        db.add(name, facts)
+    assert set(db.find(SEED)) == set(found)
+    assert set(db.find('(find [?who] [?who :lives-in "c1"])')) == {("p1",)}
+    assert set(db.find("(find [?who] [?who :parent _])", "raised_in(X, who)")) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("(find [x] [?x :e ?y])", "expected a variable such as `?x`, found `x`"),
+        ("(find [?x] [?x e ?y])", "expected `:attribute`, found `e`"),
+        ("(find [?x] [?x :e ?y]", "expected `)`, found the end"),
+        ("(look [?x] [?x :e ?y])", "expected `find`, found `look`"),
+        ("(find [?x] [?x :e ?y]) )", "expected the end, found `)`"),
+        ("(find [?x-y ?x_y] [?x-y :e ?x_y])", "`?x_y` and `?x-y` would be one name"),
+    ],
+)
+def test_slips_in_triples(text: str, said: str) -> None:
+    with pytest.raises(cal.CaladanError) as problem:
+        find({"e": [(1, 2)]}, text)
+    assert said in str(problem.value)
 
 
 @pytest.mark.parametrize("grade", GRADES)

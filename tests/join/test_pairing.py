@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import caladan
-from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.lookup import AtomLookup
 from caladan.program import thresholds
 
 Rows = dict[str, list[tuple[Any, ...]]]
@@ -125,20 +125,20 @@ def test_pairs_are_not_gone_through(name: str, monkeypatch: pytest.MonkeyPatch) 
         "iv": [(i, s, s + (1 << 20 if i == 7 else 20)) for i, s in enumerate(begins)],
     }
     looked = 0
-    spread, crossed = LookupStep.spread, LookupStep.crossed
+    spread, crossed = AtomLookup.spread, AtomLookup.crossed
 
-    def spread_counted(self: LookupStep, *arguments: Any) -> Any:
+    def spread_counted(self: AtomLookup, *arguments: Any) -> Any:
         nonlocal looked
         looked += arguments[1].total
         return spread(self, *arguments)
 
-    def crossed_counted(self: LookupStep, *arguments: Any) -> Any:
+    def crossed_counted(self: AtomLookup, *arguments: Any) -> Any:
         nonlocal looked
         looked += arguments[0].rows * len(arguments[2])
         return crossed(self, *arguments)
 
-    monkeypatch.setattr(LookupStep, "spread", spread_counted)
-    monkeypatch.setattr(LookupStep, "crossed", crossed_counted)
+    monkeypatch.setattr(AtomLookup, "spread", spread_counted)
+    monkeypatch.setattr(AtomLookup, "crossed", crossed_counted)
     assert outcome("embedded", PAIRED[name].replace("div 3", "div 1"), data)
     assert looked < 20 * size
 

@@ -8,9 +8,8 @@ import numpy as np
 from caladan.columns.domains import OffsetDomain
 from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.atom import StoredAtom
-from caladan.join.constraints.condition import AbsentStep
-from caladan.join.constraints.equation import ConditionConstraint
-from caladan.join.constraints.protocol import JoinConstraint
+from caladan.join.constraints.condition import NegatedAtom
+from caladan.join.constraints.protocol import BodyConstraint, JoinConstraint
 from caladan.join.constraints.values import ValueConstraint
 from caladan.join.frontier import Bindings
 from caladan.join.guided import solve
@@ -57,12 +56,12 @@ def negated(relation: StoredRelation, arguments: Sequence[str | int | None]) -> 
     bound = {
         i: word(a) if isinstance(a, int) else a for i, a in enumerate(arguments) if a is not None
     }
-    return ConditionConstraint(AbsentStep(relation, bound))
+    return NegatedAtom(relation, bound)
 
 
 def party(constraint: Any) -> JoinConstraint:
     """What takes part already, or a constraint over values that does from now on."""
-    if isinstance(constraint, StoredAtom | ConditionConstraint | ValueConstraint):
+    if isinstance(constraint, StoredAtom | BodyConstraint | ValueConstraint):
         return constraint
     return ValueConstraint(constraint, EveryDomain())
 

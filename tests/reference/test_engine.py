@@ -217,3 +217,12 @@ def test_a_branch_that_is_not_taken_does_not_tell_solutions_apart() -> None:
         p(count<_>) <- e(Y), (f(Y) ; g(X)), if(Y > 0 then f(Y) else g(X)).
         query p(N)."""
     assert run(text)["p"] == {(2,)}
+
+
+def test_a_variable_may_look_like_a_numbered_wildcard() -> None:
+    """`_` of an atom was evaluated as `_1`, which a rule may have for something else."""
+    with caladan.connect("reference") as db:
+        rule = "q(1, 2). q(1, 5). p(X, _1) <- q(X, _), _1 = 7."
+        assert db.run(f"{rule} query p(X, Y).").answer.rows() == [(1, 7)]
+        total = "p(X, S) <- q(X, _), S = sum Y : { q(X, Y) }."
+        assert db.run(f"q(1, 2). q(1, 5). {total} query p(X, S).").answer.rows() == [(1, 7)]

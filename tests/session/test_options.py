@@ -50,6 +50,7 @@ WRONG = [
     ({"strategy": "nope"}, "strategy must be one of single, cubed, pivoted, meshed, frame, not"),
     ({"strategy": 3}, "strategy must be one of single, cubed, pivoted, meshed, frame, not 3"),
     ({"search": "nope"}, "search must be one of jessica, paul, ghanima, leto, rows, values"),
+    ({"strategy": "frame", "search": "paul"}, "strategy frame cannot take search: its joins are"),
     ({"permissive": "no"}, "permissive must be True or False, not 'no'"),
     ({"checkpoint": ""}, "checkpoint must be the path or URI of a folder, not ''"),
     ({"checkpoint": 5}, "checkpoint must be the path or URI of a folder, not 5"),

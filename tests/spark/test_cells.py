@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from tests.spark.test_parts import compiled, derived, last_clique
+from tests.spark.test_parts import Given, compiled, derived, exchanged, last_clique
 
 from caladan.engines.spark.choice import choices, why_not_cubed
 from caladan.engines.spark.tasks import cells
-from caladan.engines.spark.tasks.cells import in_cell, product
+from caladan.engines.spark.tasks.cells import ByCell, Shares, in_cell, product, sampled_columns
+from caladan.engines.spark.tasks.exchange import looked_at, samples
+from caladan.rules.program import DeltaProgram
 
 BODIES = {
     "triangles": "t(A, B, C) <- arc(A, B), arc(B, C), arc(C, A). query t(A, B, C).",
@@ -28,6 +30,18 @@ ARCS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max
 HUB = st.sampled_from([(0, n) for n in range(9)] + [(n, 0) for n in range(9)])
 
 
+def cells_of(
+    program: DeltaProgram, facts: dict[str, Any], cut: tuple[Shares, ...]
+) -> list[tuple[DeltaProgram, dict[str, Any]]]:
+    """The program and the facts of each cell, sent there as tasks send them."""
+    given = [(name, Given(table)) for name, table in facts.items()]
+    steps = dict.fromkeys(facts, 1)
+    found = samples(looked_at(sampled_columns(program, cut), steps, given), steps)
+    by_cell = ByCell.of(program, cut, found)
+    shared = exchanged(by_cell, facts)
+    return [in_cell(program, shared[cell], cell, by_cell) for cell in range(by_cell.parts)]
+
+
 @pytest.mark.parametrize("name", BODIES)
 @settings(max_examples=10)
 @given(arcs=ARCS, spokes=st.lists(HUB, max_size=18), data=st.data())
@@ -38,8 +52,8 @@ def test_cells_make_the_whole(
     assert why_not_cubed(program.cliques[0]) is None
     shares = {v: data.draw(st.integers(1, 3), label=v) for v in "ABC"}
     whole = derived(program, facts)["t"]
-    count = product(list(shares), shares)
-    found = [derived(*in_cell(program, facts, cell, (shares,)))["t"] for cell in range(count)]
+    found = [derived(*cell)["t"] for cell in cells_of(program, facts, (shares,))]
+    assert len(found) == product(list(shares), shares)
     # All that is cut is in the head: every solution is in one cell, and no other.
     assert sorted(itertools.chain(*found)) == sorted(whole)
 
@@ -49,10 +63,10 @@ def test_a_heavy_value_is_dealt_out(monkeypatch: pytest.MonkeyPatch) -> None:
     back = [(n, (n * 7) % 400) for n in range(1, 400)]
     program, facts = last_clique(compiled(BODIES["triangles"]), spokes + back)
     cut = ({"A": 4, "B": 1, "C": 1},)
-    stores = [in_cell(program, facts, cell, cut)[1] for cell in range(4)]
+    stores = [store for _, store in cells_of(program, facts, cut)]
     assert max(store["arc#0"].num_rows for store in stores) < 0.4 * len(spokes + back)
     monkeypatch.setattr(cells, "_UNEVEN", 4.0)
-    stores = [in_cell(program, facts, cell, cut)[1] for cell in range(4)]
+    stores = [store for _, store in cells_of(program, facts, cut)]
     assert max(store["arc#0"].num_rows for store in stores) > 0.5 * len(spokes + back)
 
 
@@ -62,14 +76,14 @@ def test_a_second_rule_and_facts_are_in_no_cell_twice() -> None:
     arcs = [(i % 5, i * i % 7) for i in range(30)]
     program, facts = last_clique(compiled(text), set(arcs))
     cut = ({"A": 2, "B": 2, "C": 1}, {})
-    found = [derived(*in_cell(program, facts, cell, cut))["t"] for cell in range(4)]
+    found = [derived(*cell)["t"] for cell in cells_of(program, facts, cut)]
     assert sum(rows.count((7, 7, 7)) for rows in found) == 1
     assert set(itertools.chain(*found)) == set(derived(program, facts)["t"])
 
 
 def test_atoms_that_want_the_same_facts_share_them() -> None:
-    program, facts = last_clique(compiled(BODIES["ordered"]), {(1, 2), (2, 3), (1, 3)})
-    own, store = in_cell(program, facts, 0, ({"A": 2, "B": 1, "C": 1},))
+    program, facts = last_clique(compiled(BODIES["ordered"]), [(i, i + 1) for i in range(9)])
+    own, store = cells_of(program, facts, ({"A": 2, "B": 1, "C": 1},))[0]
     assert sorted(store) == ["arc", "arc#0"]
     assert sorted(own.relations) == ["arc", "arc#0", "t"]
 
@@ -107,7 +121,7 @@ def test_only_uneven_slices_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(np, "unique", never)
     program, facts = last_clique(compiled(BODIES["triangles"]), [(i, i + 1) for i in range(5000)])
-    in_cell(program, facts, 0, ({"A": 2, "B": 2, "C": 2},))
+    cells_of(program, facts, ({"A": 2, "B": 2, "C": 2},))
     monkeypatch.setattr(cells, "_UNEVEN", 0.0)
     with pytest.raises(AssertionError, match="even slices"):
-        in_cell(program, facts, 0, ({"A": 2, "B": 2, "C": 2},))
+        cells_of(program, facts, ({"A": 2, "B": 2, "C": 2},))

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +15,9 @@ from caladan.data.schema import arrow_schema
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.spark.choice import choices, why_not_pivoted
-from caladan.engines.spark.tasks.shard import falls_to, in_part
+from caladan.engines.spark.tasks.cells import ByCell
+from caladan.engines.spark.tasks.exchange import received, sent
+from caladan.engines.spark.tasks.shard import ByPivot, falls_to, in_part
 from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.program.events import Listener
@@ -56,6 +59,28 @@ def last_clique(program: DeltaProgram, arcs: Any) -> tuple[DeltaProgram, dict[st
     return own, {"arc": data, **{name: everything[name].arrow() for name in finished}}
 
 
+def exchanged(cut: ByPivot | ByCell, facts: dict[str, pa.Table]) -> list[dict[str, pa.Table]]:
+    """What each task gets: its shares, in two pieces, and what all have whole."""
+    halves = {n: (t.slice(0, t.num_rows // 2), t.slice(t.num_rows // 2)) for n, t in facts.items()}
+    given = [(n, Given(half)) for n in cut.sources & facts.keys() for half in halves[n]]
+    came = list(sent(cut, given))
+    whole = {name: facts[name] for name in cut.whole & facts.keys()}
+    return [whole | received(s for s in came if s[0] == part) for part in range(cut.parts)]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Facts that are here."""
+
+    facts: pa.Table
+    files: tuple[str, ...] = ()
+
+    def read(self) -> pa.Table:
+        return self.facts
+
+    def close(self) -> None: ...
+
+
 def derived(program: DeltaProgram, facts: dict[str, pa.Table]) -> dict[str, list[Any]]:
     store = {n: LoadedTable(program.relations[n].columns, t) for n, t in facts.items()}
     tables = EmbeddedEngine().run(program, store, Options(), Listener())
@@ -73,10 +98,21 @@ def test_parts_make_the_whole(name: str, arcs: list[tuple[int, int]], parts: int
     program, facts = last_clique(compiled(PIVOTED[name]), arcs)
     assert why_not_pivoted(program.cliques[0]) is None
     whole = derived(program, facts)
-    pieces = [derived(*in_part(program, facts, part, parts)) for part in range(parts)]
+    cut = ByPivot.of(program, parts)
+    shared = exchanged(cut, facts)
+    pieces = [derived(*in_part(program, shared[part], part, cut)) for part in range(parts)]
     for relation, rows in whole.items():
         together = [row for piece in pieces for row in piece[relation]]
         assert sorted(together) == sorted(rows)
+
+
+def test_what_rules_meet_in_another_column_alone_is_whole() -> None:
+    cut = ByPivot.of(last_clique(compiled(PIVOTED["closure"]), [(1, 2)])[0], 4)
+    assert (cut.sources, cut.whole) == ({"arc", "p"}, {"arc"})
+    text = """far(A, B) <- arc(A, C), arc(C, B). p(A, B) <- far(A, B).
+        p(A, B) <- p(A, C), arc(C, B), A > 3. query p(A, B)."""
+    cut = ByPivot.of(last_clique(compiled(text), [(1, 2)])[0], 4)
+    assert (cut.sources, cut.whole) == ({"far", "p"}, {"arc"})
 
 
 @pytest.mark.parametrize(

@@ -200,11 +200,11 @@ def test_the_attempt_that_succeeds_counts(
     context = Context(workspace, Options(), stats, 1, Stopping(), Options)
     work: Any = Work(None, {}, Options(), Retention("somewhere"))  # type: ignore[arg-type]
     if strategy == "single":
-        job.run(work, 1, lambda _: strategies.Single(stats), context)
+        job.run(work, lambda _: strategies.Single(stats), context)
     else:
         stats.tell(CliqueStarted(("tc",), True, strategy))
         together = strategies._Together(strategy, ("tc",), context, apart=True)
-        job.run(work, 1, together.listen, context)
+        job.run(work, together.listen, context)
         together.tell_rules()
     (clique,) = stats.cliques
     assert (clique.strategy, clique.rounds, clique.facts) == (strategy, 2, 210)

@@ -378,3 +378,91 @@ def test_a_steady_program_does_not_grow() -> None:
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert after - before < 50_000
+
+
+class Ending(bloom.Bloom):
+    t = bloom.table("k", "v")
+
+    @bloom.rules
+    def end(self) -> None:
+        self.halt |= self.t.where(self.t.v > 10).project("k")
+
+
+def test_a_rule_halts_a_run() -> None:
+    program, over = Ending(), threading.Event()
+    program.on_shutdown(over.set)
+    program.run()
+    program.insert("t", [("a", 1)])
+    program.sync_do()
+    assert not over.is_set()
+    program.insert("t", [("b", 11)])
+    assert over.wait(10)
+    assert program["t"].rows() == [("a", 1), ("b", 11)]
+    assert program["halt"].rows() == [("b",)]
+    program.stop()
+
+
+def test_a_halt_ends_ticks_by_hand_and_runs_in_the_foreground() -> None:
+    program = Ending()
+    calls: list[int] = []
+    program.on_shutdown(lambda: calls.append(program.stats.ticks))
+    program.insert("t", [("b", 11)])
+    program.tick(5)
+    assert calls == [1]
+    program = Ending()
+    program.insert("t", [("b", 11)])
+    assert program.run_fg().stats.ticks == 1
+    assert "halt" not in bloom.program("table t(a).").collections
+
+
+def test_stop_ends_a_run_in_the_foreground() -> None:
+    program = bloom.program("table t(a).")
+    runner = threading.Thread(target=program.run_fg)
+    runner.start()
+    program.insert("t", [(1,)])
+    deadline = time.monotonic() + 10
+    while not program["t"].rows() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    program.stop()
+    runner.join(10)
+    assert not runner.is_alive()
+    assert program["t"].rows() == [(1,)]
+
+
+def test_a_pause_keeps_what_arrives() -> None:
+    class Listening(bloom.Bloom):
+        talk = bloom.channel("@to", "text")
+        heard = bloom.table("text")
+        say = bloom.input("to", "text")
+
+        @bloom.rules
+        def listen(self) -> None:
+            self.heard |= self.talk.payloads
+            self.talk @= self.say
+
+    one, other = Listening().run(), Listening().run()
+    other.pause()
+    one.insert("say", [(other.address, "hello")])
+    one.sync_do()
+    assert other["heard"].rows() == []
+    other.run()
+    deadline = time.monotonic() + 10
+    while not other["heard"].rows() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert other["heard"].rows() == [("hello",)]
+    one.stop()
+    other.stop()
+
+
+def test_the_delta_is_what_the_last_tick_added() -> None:
+    program = bloom.program("table t(a).\nscratch s(a).\ns(X) <- t(X).")
+    program.insert("t", [(1,), (2,)])
+    program.tick()
+    program.insert("t", [(3,)])
+    assert program.tick().delta("s") == {(3,)}
+
+
+def test_facts_arrive_at_what_is_sent_to_alone() -> None:
+    program = bloom.program("table t(a).")
+    program.deliver("t", (1,))
+    assert program.tick()["t"].rows() == []

@@ -3,19 +3,22 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from tests.ticks.programs import PROGRAMS
 
 from caladan import bloom
+from caladan.ticks import engine
+from caladan.ticks.elements import Element
+from caladan.ticks.engine import TickEngine
 from caladan.ticks.invalidation import (
     Consequences,
-    Element,
     Scheme,
     prepare_invalidation_scheme,
     rescan_invalidate_tc,
 )
+from caladan.ticks.plans import Plan
 from caladan.ticks.wiring import wire
 
 
@@ -41,7 +44,7 @@ def example(source: str) -> type[bloom.Bloom]:
 
 
 def schemed(program: bloom.Bloom) -> Scheme:
-    return prepare_invalidation_scheme(program.wired)
+    return TickEngine(program.wired).scheme
 
 
 def consequences(graph: Mapping[str, Element], name: str) -> Consequences:
@@ -89,7 +92,11 @@ def test_the_example_is_repaired_where_that_is_less_work() -> None:
     assert program.stats.rebuilt == ()
     assert set(program.stats.repaired) == {"x", "group_1", "z"}
     assert program.stats.scans == {}
-    assert "z: repaired 1 times, rebuilt 1 times so far" in program.explain("ticks")
+    assert "z: repaired by what changed, or rebuilt where that is less to go through; " in (
+        text := program.explain("ticks")
+    )
+    assert "repaired 1 times, rebuilt 1 times so far" in text
+    assert program.stats.elements["z"] == (1, 0, 1, 1)
 
 
 def test_safe_rebuilds_everything_in_every_tick() -> None:
@@ -304,4 +311,224 @@ def test_wiring_needs_no_engine() -> None:
 
 def test_wired_twice_is_wired_the_same() -> None:
     made = example("tables")()
-    assert prepare_invalidation_scheme(wire(made.recorder)).default == schemed(made).default
+    assert TickEngine(wire(made.recorder)).scheme.default == schemed(made).default
+
+
+# ── The sets decide ──────────────────────────────────────────────────────────────────────────────
+
+DECISIVE = """
+    table t(a, b).
+    table u(a, b).
+    input i(a, b).
+    scratch s(a, b).
+    scratch p(a, b).
+    scratch n(a, b).
+    s(A, B) <- t(A, B).
+    s(A, B) <- i(A, B).
+    p(A, C) <- s(A, B), u(B, C).
+    p(A, B) <- u(A, B).
+    n(A, B) <- u(A, B), ~t(A, B).
+    table v(a, b).
+    table w(a, b).
+    scratch q(a, b).
+    q(A, C) <- v(A, B), w(B, C).
+    q(A, B) <- w(A, B).
+"""
+
+
+def emptied(which: str) -> Callable[[Mapping[str, Element]], Scheme]:
+    """What prepares a scheme of which one of the sets is empty."""
+
+    def prepare(graph: Mapping[str, Element]) -> Scheme:
+        made = prepare_invalidation_scheme(graph)
+        default, scanners = made.default, made.scanners
+        none: dict[str, str] = {}
+        if which == "default invalidate":
+            default = Consequences(none, default.rescan_set)
+        if which == "default rescan":
+            default = Consequences(default.invalidate_set, none)
+        if which == "invalidate":
+            scanners = {n: Consequences(none, s.rescan_set) for n, s in scanners.items()}
+        if which == "rescan":
+            scanners = {n: Consequences(s.invalidate_set, none) for n, s in scanners.items()}
+        return Scheme(made.elements, default, scanners)
+
+    return prepare
+
+
+def answers(repair: bloom.Repair) -> list[dict[str, list[tuple[object, ...]]]]:
+    program = bloom.program(DECISIVE, repair=repair, safe=False)
+    program.insert("t", [(x, x + 1) for x in range(40)])
+    program.insert("u", [(x, x * 2) for x in range(40)])
+    program.insert("v", [(x, x + 1) for x in range(40)])
+    program.insert("w", [(x, x * 2) for x in range(40)])
+    program.tick()
+    found: list[dict[str, list[tuple[object, ...]]]] = []
+    for tick in range(4):
+        program.insert("i", [(tick, 7), (50, 8)])
+        program.delete("t", [(tick * 5, tick * 5 + 1)])
+        program.tick()
+        program.delete("u", [(x, x * 2) for x in range(tick * 9, tick * 9 + 9)])
+        program.insert("t", [(60 + x, 0) for x in range(3)])
+        program.delete("v", [(tick, tick + 1)])
+        program.tick()
+        found.append({name: program[name].rows() for name in ("s", "p", "n", "q")})
+    program.delete("t", [(x, x + 1) for x in range(40)])  # more than is left
+    program.tick()
+    found.append({name: program[name].rows() for name in ("s", "p", "n", "q")})
+    return found
+
+
+@pytest.mark.parametrize("repair", ["auto", "never"])
+@pytest.mark.parametrize("which", ["", "default invalidate", "default rescan", "invalidate"])
+def test_an_emptied_set_gives_a_wrong_answer(
+    which: str, repair: bloom.Repair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = answers(repair)
+    monkeypatch.setattr(engine, "prepare_invalidation_scheme", emptied(which))
+    assert (answers(repair) == expected) == (not which)
+
+
+def test_an_emptied_rescan_set_gives_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rescan is asked for by what starts over; repairs need none."""
+    expected = answers("never")
+    monkeypatch.setattr(engine, "prepare_invalidation_scheme", emptied("rescan"))
+    assert answers("never") != expected
+    assert answers("auto") == expected
+
+    def load(*, is_whole: bool) -> list[tuple[object, ...]]:
+        if is_whole:
+            monkeypatch.undo()
+        program = bloom.program("table t(a).\nscratch s(b).\ns(B) <- t(A), B = A mod 3.")
+        program.insert("t", [(x,) for x in range(100)])
+        program.tick()
+        program.delete("t", [(x,) for x in range(60)])
+        program.tick()  # more is gone than is left: what is left is gone through
+        assert program.stats.rebuilt == ("s",)
+        return program["s"].rows()
+
+    assert load(is_whole=False) == []
+    assert load(is_whole=True) == [(0,), (1,), (2,)]
+
+
+def test_safe_mode_does_not_look_at_the_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = answers("auto")
+    monkeypatch.setenv("CALADAN_SAFE", "1")
+    for which in ("default invalidate", "default rescan", "invalidate", "rescan"):
+        monkeypatch.setattr(engine, "prepare_invalidation_scheme", emptied(which))
+        program = bloom.program(DECISIVE)
+        program.insert("t", [(1, 2)])
+        program.insert("i", [(3, 4)])
+        assert program.tick()["s"].rows() == [(1, 2), (3, 4)]
+        program.delete("t", [(1, 2)])
+        assert program.tick()["s"].rows() == []
+    assert expected
+
+
+def test_stats_count_by_element_what_was_done() -> None:
+    program = bloom.program(DECISIVE, safe=False)
+    program.insert("t", [(1, 2), (2, 3)])
+    program.insert("u", [(2, 5)])
+    program.tick()
+    before = program.stats.elements
+    program.delete("t", [(1, 2)])
+    program.tick()
+    after = program.stats.elements
+    assert after["s"].invalidated == before["s"].invalidated + 1
+    assert after["s"].repaired == before["s"].repaired + 1
+    assert after["s"].rebuilt == before["s"].rebuilt
+    assert after["t"].rescanned == before["t"].rescanned
+
+
+# ── Without storage ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_join_with_an_input_has_one_term() -> None:
+    store = PROGRAMS["kvs_last_put_wins"]()()
+    terms = [line for line in store.explain("delta").splitlines() if line.startswith("Δkvget_resp")]
+    assert len(terms) == 1
+    assert "δkvget(" in terms[0]
+    assert "  no other term: kvget has no storage" in store.explain("delta")
+
+
+def test_what_an_input_derives_is_cleared_and_not_joined_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = bloom.program(
+        "input i(k).\ntable t(k, v).\noutput o(v).\no(V) <- i(K), t(K, V).", safe=False
+    )
+    program.insert("t", [(1, "a"), (1, "b"), (2, "c")])
+    program.tick()
+    runs: list[object] = []
+    run = Plan.run
+    monkeypatch.setattr(Plan, "run", lambda self, given: (runs.append(self), run(self, given))[1])
+    program.insert("i", [(1,)])
+    assert program.tick()["o"].rows() == [("a",), ("b",)]
+    assert len(runs) == 1
+    assert program.tick()["o"].rows() == []
+    assert len(runs) <= 2, "the join is not run for what is gone"
+    program.insert("i", [(1,)])
+    program.tick()
+    program.insert("i", [(1,)])
+    program.insert("t", [(1, "d")])
+    assert program.tick()["o"].rows() == [("a",), ("b",), ("d",)], "the same request, a new fact"
+
+
+def test_timers_stand_first() -> None:
+    class Clocked(bloom.Bloom):
+        i = bloom.input("k")
+        every = bloom.periodic(1.0)
+        t = bloom.table("k", "v")
+        out = bloom.scratch("k", "v", "n")
+
+        @bloom.rules
+        def derive(self) -> None:
+            both = (self.i * self.t * self.every).pairs("k")
+            self.out |= both.project(self.i.k, self.t.v, self.every.number)
+
+    (line,) = [x for x in Clocked().explain("delta").splitlines() if x.startswith("Δout")]
+    assert line.index("δevery") < line.index(" i(") < line.index(" t(")
+
+
+def test_a_self_join_shares_one_extent() -> None:
+    text = "table e(a, b).\nscratch p(a, c).\np(A, C) <- e(A, B), e(B, C)."
+    program = bloom.program(text)
+    assert set(program.stats.elements) == set()
+    program.insert("e", [(1, 2), (2, 3)])
+    assert program.tick()["p"].rows() == [(1, 3)]
+    assert set(program.stats.elements) == {"e", "p", "join(1)"}
+    program.insert("e", [(3, 4)])
+    program.delete("e", [(1, 2)])
+    assert program.tick()["p"].rows() == [(2, 4)]
+    assert "e(B, C) before" in program.explain("delta")
+
+
+def test_an_outer_join_evaluates_its_join_once() -> None:
+    class Outer(bloom.Bloom):
+        t = bloom.table("k", "v")
+        u = bloom.table("k", "w")
+        out = bloom.scratch("k", "v", "w")
+
+        @bloom.rules
+        def derive(self) -> None:
+            found = (self.t * self.u).outer("k")
+            self.out |= found.project(self.t.k, self.t.v, self.u.w)
+
+    program = Outer()
+    joins = [line for line in program.explain("ticks").splitlines() if "[join" in line]
+    assert len(joins) == 2, "the join, and what has no partner in it"
+    program.insert("t", [(1, "a"), (2, "b")])
+    program.insert("u", [(1, "x"), (1, "y")])
+    assert program.tick()["out"].rows() == [(1, "a", "x"), (1, "a", "y"), (2, "b", None)]
+
+
+def test_more_than_the_key_uses_the_key() -> None:
+    program = bloom.program(
+        "input i(k, v).\ntable t(k => v).\noutput o(k).\noutput n(k).\n"
+        "o(K) <- i(K, V), t(K, V).\nn(K) <- i(K, V), ~t(K, V)."
+    )
+    program.insert("t", [(k, k) for k in range(10)])
+    program.insert("i", [(1, 1), (2, 3), (99, 0)])
+    program.tick()
+    assert (program["o"].rows(), program["n"].rows()) == ([(1,)], [(2,), (99,)])
+    assert program._engine.extents["t"].indexes == {}

@@ -491,3 +491,35 @@ def test_a_collection_cannot_be_called_like_a_method() -> None:
     made = type("Wrong", (bloom.Bloom,), {"tick": bloom.table()})
     with pytest.raises(CaladanError, match="instances have a method"):
         made()
+
+
+@pytest.mark.parametrize("mode", [{}, {"repair": "never"}, {"safe": True}])
+def test_a_fold_over_a_dict_gives_a_row_for_each_pair(mode: dict[str, Any]) -> None:
+    class Summed(bloom.Bloom):
+        t = bloom.table("k", "v")
+        sums = bloom.scratch("k", to="n")
+        by = bloom.scratch("v", "k", "n")
+        pairs = bloom.lset()
+        counts = bloom.lmap()
+
+        @bloom.rules
+        def derive(self) -> None:
+            def add(sums: dict[str, int], row: Any) -> dict[str, int]:
+                return {**sums, row.k: sums.get(row.k, 0) + row.v}
+
+            def count(counts: dict[str, int], row: Any) -> None:
+                counts[row.k] = counts.get(row.k, 0) + 1
+
+            self.sums |= self.t.reduce({}, add)
+            self.by |= self.t.reduce({}, count, by=["v"])
+            self.pairs |= self.t
+            self.counts |= self.pairs.group_count([0])
+
+    program = Summed(**mode)
+    assert program.tick()["sums"].rows() == []
+    program.insert("t", [("a", 1), ("a", 2), ("b", 1)])
+    assert program.tick()["sums"].rows() == [("a", 3), ("b", 1)]
+    assert program["by"].rows() == [(1, "a", 1), (1, "b", 1), (2, "a", 1)]
+    program.delete("t", [("a", 2)])
+    assert program.tick()["sums"].rows() == [("a", 1), ("b", 1)]
+    assert program.value("counts") == {("a",): 2, ("b",): 1}

@@ -171,7 +171,10 @@ def _rules(nodes: Sequence[Rule]) -> Iterator[str]:
 
 
 def _rule(node: Rule) -> str:
-    return _written(node.span) if node.span else unparse(Program(rules=(node,))).strip()
+    """A rule as it was written; one that the compiler made of a part of it, as it would be."""
+    if node.span is None or not node.span.text.startswith(node.head.relation):
+        return unparse(Program(rules=(node,))).strip()
+    return _written(node.span)
 
 
 def _goal(node: Goal) -> str:

@@ -22,9 +22,9 @@ from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.aggregates import Accumulator, Gathered, accumulator
 from caladan.join.access import Amount
 from caladan.join.arithmetic import Overflow, ValueColumn
+from caladan.join.constraints.rollup import Uncountable
 from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
-from caladan.join.rollup import Uncountable
 from caladan.join.walk import Sink
 from caladan.program import Expression, thresholds
 from caladan.program.aggregates import has_empty_value

@@ -26,7 +26,7 @@ from caladan.columns.packed import Orders, PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.cut import CutRows
 from caladan.fixpoint.products import KeyRows, LastLookup, multiply
-from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Tests
@@ -59,7 +59,7 @@ class DirectHead:
         )
 
     def take(
-        self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None], tests: Tests
+        self, lookup: AtomLookup, frontier: Bindings, check: Callable[[], None], tests: Tests
     ) -> int | None:
         """Emit the head keys of a last lookup; how many, None if it takes another way.
 
@@ -109,7 +109,7 @@ class DirectHead:
                 head.add_keys(found_keys)
         return matches.total
 
-    def _tested(self, lookup: LookupStep, tests: Tests) -> tuple[list[int], list[int]] | None:
+    def _tested(self, lookup: AtomLookup, tests: Tests) -> tuple[list[int], list[int]] | None:
         """The tests of facts looked up, and of facts of the head; None if there are others."""
         there = {each.name for each in self._columns if isinstance(each, Variable)}
         inside = {*lookup.bound.values(), *lookup.new.values()}
@@ -136,7 +136,7 @@ class DirectHead:
 
 
 def _fitting(
-    lookup: LookupStep, index: PackedIndex, tests: Tests, some: Sequence[int], keys: Keys
+    lookup: AtomLookup, index: PackedIndex, tests: Tests, some: Sequence[int], keys: Keys
 ) -> Keys:
     """The facts of a lookup that pass tests of its own columns."""
     named = {**lookup.bound, **lookup.new}.items()

@@ -29,7 +29,7 @@ from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.seeds import Seed
 from caladan.join.classes import Classes
 from caladan.join.plan import RulePlan
-from caladan.join.walk import Sink, prepare
+from caladan.join.walk import Sink
 from caladan.program import thresholds
 from caladan.program.aggregates import is_recursive_best
 from caladan.program.events import Listener
@@ -301,7 +301,7 @@ class Wiring:
         if alias is not None and seed is not None:
             seed.put(self._sample(self.aliases[alias]))
         for step in plan.steps():
-            prepare(step)
+            step.prepare()
         if seed is not None:
             seed.put(((), 0))
         atoms = variant.delta.body.atoms

@@ -2,7 +2,7 @@
 
 | grade | what it compares |
 |---|---|
-| Jessica | the facts left in a whole constraint |
+| Jessica | the product of the candidates of all unbound variables of a constraint |
 | Paul | the candidates of the constraint that has fewest, for one variable |
 | Ghanima | the candidates that all constraints of the variable agree on |
 | Leto | the candidates that extend to full results |
@@ -42,7 +42,10 @@ from caladan.rules.body import Version
 
 if TYPE_CHECKING:
     from caladan.columns.relation import ColumnDomain
-    from caladan.join.meeting import SearchBody, Weights
+    from caladan.join.intersection import SearchBody, Weights
+
+
+_MOST: Final = float(np.iinfo(np.int64).max // 2)
 
 
 class Grade(Protocol):
@@ -89,19 +92,21 @@ class Paul:
 
 
 class Jessica(Paul):
-    """The facts left in the whole constraint."""
+    """The work that a whole constraint may still be: the product of its unbound counts."""
 
     name = "jessica"
 
     def measure(
         self, frontier: Bindings, body: SearchBody, bound: frozenset[str], var: str, of: Weights
     ) -> Counts | None:
-        """Facts left in an atom; other constraints estimate."""
+        """`|b| * |c|` for an atom with b and c unbound; other constraints estimate."""
         counts = list(of.others.values())
         for atom in body.atoms:
             if var in atom.variables:
-                lookup = atom.under(bound, tuple(atom.variables - bound))
-                counts.append(lookup.counts(frontier))
+                volume = np.ones(frontier.rows)
+                for name in atom.variables - bound:
+                    volume *= atom.under(bound, (name,)).counts(frontier)
+                counts.append(np.minimum(volume, _MOST).astype(np.int64))
         return np.minimum.reduce(counts) if counts else None
 
 
@@ -140,8 +145,8 @@ def _survivors(frontier: Bindings, body: SearchBody, bound: frozenset[str], var:
     rows = np.arange(frontier.rows, dtype=np.uint32)
     numbered = Bindings(frontier.rows, {**frontier.columns, "#": rows})
     found: Counts = np.zeros(frontier.rows, np.int64)
-    trial = body.meeting(var, bound)
-    for longer in trial.run(numbered, trial.weigh(numbered), frozenset("#")):
+    trial = body.intersection(var, bound)
+    for longer in trial.run(numbered, frozenset("#"), trial.weigh(numbered)):
         found += np.bincount(longer.columns["#"], minlength=frontier.rows)
     return found
 
@@ -248,7 +253,7 @@ def estimates(body: SearchBody, grade: str, statistics: Statistics) -> Iterator[
     width = max((len(var) for var in body.variables), default=0)
     yield f"search {grade}: estimates before anything is bound"
     for var in body.variables:
-        weights = body.meeting(var, nothing).weigh(start)
+        weights = body.intersection(var, nothing).weigh(start)
         found = [(c, c.estimate(start, var)) for c in body.names[var]]
         shown = (f"{c} {'-' if counts is None else int(counts[0])}" for c, counts in found)
         least = graded.measure(start, body, nothing, var, weights)

@@ -5,7 +5,7 @@
 Each row takes the unbound variable with the smallest estimate, compared by bit length; ties go to
 the larger influence, then to the order given. Rows are grouped by that choice, and a group is
 extended by its variable: for each row whoever has the fewest values proposes, the others confirm.
-Atoms do that as in any rule (`ProposeStep`), over the same runs, orders and views; a body in one
+Atoms do that as in any rule (`Intersection`), over the same runs, orders and views; a body in one
 order of variables is the case in which all rows choose alike. What comes out is searched to its end
 piece by piece, so a caller who stops asking stops the work; pieces grow 1, 8, 64, ….
 
@@ -18,8 +18,7 @@ What guides the search are grades (estimates.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from caladan.join.constraints.lookup import projection
 from caladan.join.constraints.protocol import JoinConstraint, remaining
 from caladan.join.estimates import Grade, grade_named
 from caladan.join.frontier import Bindings
-from caladan.join.meeting import SearchBody, Weights, forget_unused
+from caladan.join.intersection import SearchBody, Weights, forget_unused
 from caladan.join.statistics import Statistics
 from caladan.program import thresholds
 from caladan.program.diagnostics import error
@@ -132,9 +131,9 @@ class Search:
             lasting = left - self.body.influence[var]
             if not self.grade.always_fresh:
                 keep |= {_held(v) for v in lasting}
-            meeting = self.body.meeting(var, bound, self.statistics)
+            having = self.body.intersection(var, bound, self.statistics)
             weights = weights or self._weigh(part, bound, var)
-            for longer in meeting.run(part, weights, keep):
+            for longer in having.run(part, keep, weights):
                 for piece in self._pieces(longer):
                     yield from self._descend(piece, bound | {var}, left)
 
@@ -180,7 +179,7 @@ class Search:
 
     def _weigh(self, frontier: Bindings, bound: frozenset[str], var: str) -> Weights:
         self.statistics.asked(var, frontier.rows)
-        return self.body.meeting(var, bound, self.statistics).weigh(frontier)
+        return self.body.intersection(var, bound, self.statistics).weigh(frontier)
 
     def _alone(self, unbound: frozenset[str]) -> StoredAtom | None:
         """The atom that alone decides all that is left, if it is so."""
@@ -204,46 +203,6 @@ class Search:
                 self.statistics.count(var, longer.rows, longer.rows)
                 self.statistics.proposals(var, (str(atom),), (longer.rows,))
             yield longer
-
-
-@dataclass(frozen=True, slots=True)
-class SearchStep:
-    """All that is left of a body, by the search. Pieces grow from `first` to `width` rows."""
-
-    constraints: Sequence[JoinConstraint]
-    binds: frozenset[str]
-    order: Sequence[str]
-    grade: str
-    counting: bool
-    statistics: Statistics
-    first: int | None = None
-    width: int | None = None
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """The variables that may be bound already."""
-        return self.binds.union(*(each.variables for each in self.constraints))
-
-    def wanted(self, bound: Collection[str], keep: frozenset[str]) -> list[str]:
-        """The variables that answers have, if some are kept; those of the head's order first."""
-        kept = {name for name in keep if name in self.binds or name in bound}
-        wanted = kept | self.binds if self.counting else kept
-        return [*(v for v in self.order if v in wanted), *sorted(wanted.difference(self.order))]
-
-    def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
-        """The longer solutions, with the variables to keep."""
-        found = solve(
-            [c.listed() if isinstance(c, StoredAtom) and c.is_fleeting else c
-             for c in self.constraints],
-            self.wanted(frontier.columns, keep),
-            frontier,
-            grade=self.grade,
-            width=self.width,
-            first=self.first,
-            statistics=self.statistics,
-        )  # fmt: skip
-        for longer in found:
-            yield projection(longer, keep)
 
 
 def _held(var: str) -> str:

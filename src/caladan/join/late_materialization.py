@@ -33,7 +33,7 @@ from caladan.join.frontier import Bindings
 from caladan.program import thresholds
 
 if TYPE_CHECKING:
-    from caladan.join.constraints.lookup import LookupStep
+    from caladan.join.constraints.lookup import AtomLookup
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Taker(Protocol):
         ...
 
     def direct(
-        self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None], tests: Tests, /
+        self, lookup: AtomLookup, frontier: Bindings, check: Callable[[], None], tests: Tests, /
     ) -> bool:
         """Take the last lookup, if that can be done without listing its solutions."""
         ...
@@ -175,7 +175,7 @@ class Crossing:
         return self._sink.is_direct
 
     def direct(
-        self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None], tests: Tests, /
+        self, lookup: AtomLookup, frontier: Bindings, check: Callable[[], None], tests: Tests, /
     ) -> bool:
         """Cross before the lookup instead of behind it, if it finds much and is taken then."""
         if tests.reads or not lookup.bound or not self.is_direct:

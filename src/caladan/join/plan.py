@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from caladan.analysis.core import Term
 from caladan.columns.domains import Domain
@@ -28,23 +28,28 @@ from caladan.join.access import (
     Rollup,
     Semijoin,
 )
-from caladan.join.constraints.condition import AbsentStep, BindStep, TestStep
-from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.condition import (
+    Assignment,
+    Condition,
+    EquationConstraint,
+    NegatedAtom,
+)
+from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.constraints.narrowing import Narrowing
 from caladan.join.constraints.pairing import Pairing
-from caladan.join.constraints.proposal import ForkStep, ProposeStep
+from caladan.join.constraints.protocol import BodyConstraint
+from caladan.join.constraints.rollup import RollupConstraint, RollupTable, Uncountable
+from caladan.join.constraints.semijoin import MARK, SemijoinConstraint
 from caladan.join.eager import amounts, grouped, is_exact
 from caladan.join.expressions import Evaluator
+from caladan.join.extend import ExtendStep, Fixed, PerRow
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import LateColumns
 from caladan.join.orders import join_order
-from caladan.join.rollup import RollupStep, RollupTable, Uncountable
 from caladan.join.route import body_route
 from caladan.join.search_route import guided_route
 from caladan.join.selections import constraint_of
-from caladan.join.semijoin import SemijoinStep
 from caladan.join.statistics import Statistics
-from caladan.join.steps import Step
 from caladan.join.trial import Trial
 from caladan.join.walk import Sink, Walk
 from caladan.join.windows import windowed
@@ -95,12 +100,13 @@ class RulePlan:
         self._search = guided_route(body, self, search, least) if search and listed else None
         self._order: tuple[int, ...] | None = None
         self._order_sizes: tuple[int, ...] = ()
-        self._made: dict[tuple[int, ...], tuple[Sequence[Access], Sequence[Step]]] = {}
+        self._made: dict[tuple[int, ...], tuple[Sequence[Access], Sequence[ExtendStep]]] = {}
         self.accesses: Sequence[Access] | None = None
         """What the steps that were last asked for are made of."""
         self._told: Sequence[Access] | None = None
         self._late = LateColumns()
         self._fan_out = 1.0  # of the last round
+        self._check: Callable[[], None] = lambda: None  # of the walk that is under way
         self._statistics = Statistics()
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
@@ -121,14 +127,14 @@ class RulePlan:
             sink.restart()
             self._walk(self.steps(), sink, check)
 
-    def _walk(self, steps: Sequence[Step], sink: Sink, check: Callable[[], None]) -> None:
+    def _walk(self, steps: Sequence[ExtendStep], sink: Sink, check: Callable[[], None]) -> None:
         body, needed = self.body, self.body.needed
         if self.amounts is not None:
             needed = grouped(body) | names(*(each.expression for each in self.amounts))
         for step in steps:
-            if isinstance(step, RollupStep):
-                step.clear()
+            step.restart()
         walk = Walk(sink, check, needed, self._late, self._fan_out, counting=body.counting)
+        self._check = walk.check
         walk.run(steps)
         self._fan_out = walk.fan_out()
 
@@ -138,7 +144,7 @@ class RulePlan:
         rollups = [step for step in self.accesses or () if isinstance(step, Rollup)]
         return rollups[-1].outer if rollups else None
 
-    def steps(self) -> Sequence[Step]:
+    def steps(self) -> Sequence[ExtendStep]:
         """The steps in the order that suits the relations as they are."""
         order = () if self._search is not None else self._chosen_order()
         if order not in self._made:
@@ -147,7 +153,7 @@ class RulePlan:
         self.accesses, steps = self._made[order]
         return steps
 
-    def lasting_steps(self) -> Sequence[Step]:
+    def lasting_steps(self) -> Sequence[ExtendStep]:
         """The steps without views of what changes: for those who go one fact at a time.
 
         They are gone through many times, so their order is measured however few facts are new.
@@ -238,69 +244,83 @@ class RulePlan:
         fleeting |= not all(map(relation.can_bind, range(relation.arity)))
         return StoredAtom(relation, scan.version, arguments, scan.relation, fleeting)
 
-    def ready(self, step: Access, *, is_trial: bool = False) -> Step:
-        """A step over the relations as they are stored; a trial counts for itself."""
+    def ready(
+        self, step: Access, *, is_trial: bool = False, is_repeated: bool = False
+    ) -> ExtendStep:
+        """A step over the relations as they are stored; a trial counts for itself.
+
+        A test that is `repeated` is made once more further behind.
+        """
         statistics = Statistics() if is_trial else self._statistics
+        binds = tuple(sorted(step.binds))
         match step:
             case Probe():
-                return self.lookup(step)
+                return ExtendStep(binds, (self.lookup(step),), Fixed())
             case Meet():
-                lookups = tuple(map(self.lookup, step.probes))
-                names = tuple(_label(each.scan) for each in step.probes)
-                if step.tests:
-                    return self._consulting(step, names, lookups, statistics)
-                return ProposeStep(lookups, step.variable, statistics, names)
+                others = map(self._foreign, step.tests)
+                constraints = (*map(self.lookup, step.probes), *others)
+                name = (step.variable,) if step.tests or len(binds) == 1 else binds
+                return ExtendStep(name, constraints, PerRow(statistics))
             case Fork():
-                kinds = (LookupStep, ProposeStep, BindStep, TestStep)
-                ways: list[Any] = []
-                for each in step.ways:
-                    first, *rest = (self.ready(s, is_trial=is_trial) for s in (each[0], *each[1]))
-                    assert isinstance(first, ProposeStep) and all(
-                        isinstance(s, kinds) for s in rest
-                    )
-                    ways.append((first, tuple(rest)))
-                return ForkStep(tuple(ways))
+                ways = tuple(
+                    tuple(self.ready(each, is_trial=is_trial, is_repeated=True) for each in way)
+                    for way in ((first, *rest) for first, rest in step.ways)
+                )
+                return ExtendStep(binds, (), PerRow(statistics, ways))
+            case GuidedSearch():
+                return ExtendStep(
+                    binds,
+                    (*map(self._searched, step.scans), *map(self._cut, step.cuts)),
+                    PerRow(
+                        statistics,
+                        grade=step.grade,
+                        order=tuple(dict.fromkeys(v.name for v in variables(*self.body.columns))),
+                        counting=self.body.counting,
+                    ),
+                )
+            case _:
+                return ExtendStep(binds, (self._single(step, is_repeated),), Fixed())
+
+    def _single(
+        self, step: Semijoin | Rollup | Exclude | Compute | Check, is_repeated: bool
+    ) -> BodyConstraint:
+        """What gives a row at most one solution."""
+        match step:
             case Rollup():
                 inside = tuple(map(self.ready, step.steps))
                 table = RollupTable(len(step.shared), step.amounts, self.evaluator)
                 for i, domain in enumerate(table.domains):
                     self._domains[f"{step.mark}{i}"] = domain  # pyright: ignore[reportArgumentType]
-                window = windowed(step.steps, inside, self.body.types, self.evaluator)
-                return RollupStep(step.mark, step.shared, inside, step.amounts, table, window)
+                window = windowed(step.steps, inside[0].lookup, self.body.types, self.evaluator)
+                return RollupConstraint(
+                    step.mark, step.shared, inside, step.amounts, table, self._through, window
+                )
             case Semijoin():
-                return SemijoinStep(step.shared, tuple(map(self.ready, step.steps)))
+                steps = tuple(map(self.ready, step.steps))
+                return SemijoinConstraint(step.shared, steps, self._through)
             case Exclude():
-                return AbsentStep(self._absents[step.scan], self._words(step.scan, step.bound))
+                words = self._words(step.scan, step.bound)
+                return NegatedAtom(self._absents[step.scan], words, f"~{_label(step.scan)}")
             case Compute():
                 domain = self._domains[step.variable]
-                return BindStep(self.evaluator, step.variable, step.expression, domain, step.solved)
-            case Check():
-                return TestStep(self.evaluator, step.comparison)
-            case GuidedSearch():
-                from caladan.join.guided import SearchStep
-
-                return SearchStep(
-                    [*map(self._searched, step.scans), *map(self._cut, step.cuts)],
-                    step.binds,
-                    tuple(dict.fromkeys(v.name for v in variables(*self.body.columns))),
-                    step.grade,
-                    self.body.counting,
-                    statistics,
+                return Assignment(
+                    self.evaluator, step.variable, step.expression, domain, step.solved
                 )
+            case Check():
+                return Condition(self.evaluator, step.comparison, is_repeated)
 
-    def _consulting(
+    def _through(
         self,
-        step: Meet,
-        names: Sequence[str],
-        lookups: Sequence[LookupStep],
-        statistics: Statistics,
-    ) -> Step:
-        """Atoms that meet in a variable with constraints of the user's."""
-        from caladan.join.meeting import ConsultStep, Meeting
-
-        others = [self._foreign(test) for test in step.tests]
-        atoms = list(zip(names, lookups, strict=True))
-        return ConsultStep(Meeting(step.variable, atoms, others, statistics))
+        steps: Sequence[ExtendStep],
+        frontier: Bindings,
+        take: Callable[[Bindings], None],
+        needed: frozenset[str],
+    ) -> None:
+        """Push rows through the steps of a semijoin, where one solution is enough, or a rollup."""
+        counting = self.body.counting and MARK not in needed
+        Walk(Sink(take), self._check, needed, LateColumns(), 1.0, counting=counting).walk(
+            steps, frontier
+        )
 
     def _foreign(self, test: Comparison) -> ValueConstraint:
         """A constraint of the user's that a test calls."""
@@ -312,22 +332,17 @@ class RulePlan:
 
     def _cut(self, step: Check | Exclude | Equation) -> JoinConstraint:
         """A comparison or a negated atom that takes part in a search."""
-        from caladan.join.constraints.equation import ConditionConstraint, EquationConstraint
-
         if isinstance(step, Exclude):
-            made = self.ready(step)
-            assert isinstance(made, AbsentStep)
-            return ConditionConstraint(made, f"~{_label(step.scan)}")
+            return self._single(step, is_repeated=True)
         if constraint_of(step.comparison, self.body.types) is not None:
             return self._foreign(step.comparison)
-        test, span = TestStep(self.evaluator, step.comparison), step.comparison.span
-        name = f"test of {', '.join(sorted(test.reads))}" if span is None else span.text
+        test = Condition(self.evaluator, step.comparison, is_repeated=True)
         if isinstance(step, Check):
-            return ConditionConstraint(test, name)
-        solutions = [self.ready(each) for each in step.solutions]
-        return EquationConstraint(test, [s for s in solutions if isinstance(s, BindStep)], name)
+            return test
+        found = (self._single(each, is_repeated=True) for each in step.solutions)
+        return EquationConstraint(test, {s.variable: s for s in found if isinstance(s, Assignment)})
 
-    def lookup(self, found: Probe) -> LookupStep:
+    def lookup(self, found: Probe) -> AtomLookup:
         """An atom over its relation."""
         scan, shown = found.scan, found.view
         relation = self._relations[scan.relation]
@@ -336,7 +351,7 @@ class RulePlan:
         def positions(columns: Mapping[int, _T]) -> dict[int, _T]:
             return {places.index(column): value for column, value in columns.items()}
 
-        return LookupStep(
+        return AtomLookup(
             relation if shown is None else relation.view(shown),
             scan.version,
             positions(self._words(scan, found.bound)),
@@ -345,6 +360,7 @@ class RulePlan:
             self.body.counting,
             self._narrowing(found),
             Pairing(self.evaluator, found.pairings) if found.pairings else None,
+            _label(scan),
         )
 
     def _narrowing(self, found: Probe) -> Narrowing | None:

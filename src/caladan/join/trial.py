@@ -10,12 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from caladan.join.access import Access, Check, Fork, Meet, Probe, probe
-from caladan.join.constraints.condition import AbsentStep, BindStep, TestStep
-from caladan.join.constraints.lookup import LookupStep
 from caladan.join.frontier import Bindings
-from caladan.join.rollup import RollupStep
-from caladan.join.semijoin import SemijoinStep
-from caladan.join.steps import Proposing
 from caladan.program import Comparison, thresholds
 from caladan.rules.body import Scan
 
@@ -53,9 +48,6 @@ class Trial:
         if not frontier.rows:
             return None
         step = self._plan.ready(following, is_trial=True)
-        if isinstance(step, LookupStep):
-            return step.matches(frontier).total / frontier.rows
-        assert isinstance(step, Proposing)
         return int(step.least(frontier).sum()) / frontier.rows
 
     def passing(self, scan: Scan, tests: Sequence[Comparison]) -> float:
@@ -74,16 +66,16 @@ class Trial:
         """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
         everything = self._plan.variables
         for step in (self._plan.ready(each, is_trial=True) for each in steps):
-            assert not isinstance(step, SemijoinStep | RollupStep)  # orders are tried atom by atom
-            if not isinstance(step, AbsentStep | BindStep | TestStep):
-                found = step.run(frontier, everything)
-                frontier = next((f for f in found if f.rows), Bindings(0, {}))
-                frontier = frontier.sample(thresholds.now.sample)
-            else:
+            assert not step.is_walk  # orders are tried atom by atom
+            if step.is_single:
                 try:
                     frontier = step.apply(frontier)
                 except ArithmeticError:
                     return Bindings(0, {})
+            else:
+                found = step.run(frontier, everything)
+                frontier = next((f for f in found if f.rows), Bindings(0, {}))
+                frontier = frontier.sample(thresholds.now.sample)
             if not frontier.rows:
                 break
         return frontier

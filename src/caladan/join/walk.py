@@ -22,14 +22,10 @@ import numpy as np
 
 from caladan.columns import pool
 from caladan.columns.layout import Words
-from caladan.join.constraints.condition import AbsentStep, BindStep, TestStep
-from caladan.join.constraints.lookup import LookupStep
-from caladan.join.constraints.proposal import ForkStep, ProposeStep
+from caladan.join.constraints.lookup import AtomLookup
+from caladan.join.extend import ExtendStep
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Crossing, LateColumns, Taker, Tests
-from caladan.join.rollup import RollupStep
-from caladan.join.semijoin import MARK, SemijoinStep
-from caladan.join.steps import Step
 from caladan.program import thresholds
 
 
@@ -45,7 +41,7 @@ class Sink:
         self,
         take: Callable[[Bindings], None],
         finish: Callable[[], None] | None = None,
-        direct: Callable[[LookupStep, Bindings, Callable[[], None], Tests], int | None]
+        direct: Callable[[AtomLookup, Bindings, Callable[[], None], Tests], int | None]
         | None = None,
         *,
         shared: Callable[[], bool] = lambda: False,
@@ -69,7 +65,7 @@ class Sink:
         return self._direct is not None
 
     def direct(
-        self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None], tests: Tests, /
+        self, lookup: AtomLookup, frontier: Bindings, check: Callable[[], None], tests: Tests, /
     ) -> bool:
         """Take the last lookup, if that can be done without listing its solutions."""
         found = None if self._direct is None else self._direct(lookup, frontier, check, tests)
@@ -119,16 +115,15 @@ class Walk:
         self._lock = RLock()
         self._stopped = False
 
-    def run(self, steps: Sequence[Step]) -> None:
+    def run(self, steps: Sequence[ExtendStep]) -> None:
         """Push everything through the steps."""
         everything = Bindings(1, {})
         if not self._sink.shared() or not _can_be_shared(steps) or pool.threads() < 2:
             self.walk(steps, everything, self._sink, self._needed)
             return
         first, *rest = steps
-        assert isinstance(first, LookupStep)
         for batch in first.run(everything, self._needed.union(*(s.reads for s in rest))):
-            self._check()
+            self.check()
             self._scanned += batch.rows
             is_large = self._is_large(batch.rows)
             repeats = self._repeats(first, everything, batch, rest)
@@ -137,7 +132,7 @@ class Walk:
             batch, sink, needed = self._grouped(rest, batch, self._sink, self._needed)
             if is_large:
                 for step in rest:
-                    prepare(step)
+                    step.prepare()
 
                 def walk(
                     part: Bindings,
@@ -153,37 +148,29 @@ class Walk:
                 self.walk(rest, batch, sink, needed, repeats and sink is self._sink)
 
     def _repeats(
-        self, step: Step, before: Bindings, longer: Bindings, rest: Sequence[Step]
+        self, step: ExtendStep, before: Bindings, longer: Bindings, rest: Sequence[ExtendStep]
     ) -> bool:
         """Whether solutions behind a step may be the same, and are joined with more."""
         dropped = (before.columns.keys() | step.binds) - longer.columns.keys()
-        joins = any(
-            isinstance(each, SemijoinStep)
-            or (isinstance(each, LookupStep | ProposeStep | ForkStep) and each.binds)
-            for each in rest
-        )
+        joins = any(each.is_walk or each.is_join for each in rest)
         return bool(not self._counting and dropped and joins and longer.columns)
 
     def _grouped(
-        self, steps: Sequence[Step], frontier: Bindings, sink: Taker, needed: frozenset[str]
+        self, steps: Sequence[ExtendStep], frontier: Bindings, sink: Taker, needed: frozenset[str]
     ) -> tuple[Bindings, Taker, frozenset[str]]:
         """Groups instead of solutions (late_materialization.py), where that pays."""
-        joins = sum(
-            isinstance(step, LookupStep | ProposeStep | ForkStep) and bool(step.binds)
-            for step in steps
-        )
-        if joins < 2:  # a test costs less than grouping
+        if sum(step.is_join for step in steps) < 2:  # a test costs less than grouping
             return frontier, sink, needed
         reads = frozenset[str]().union(*(step.reads for step in steps))
         live = [name for name in frontier.columns if name in reads]
         groups = self._late.grouped(frontier, len(steps), live)
         if groups is None:
             return frontier, sink, needed
-        return groups.frontier, Crossing(groups, sink, self._check), needed | {groups.mark}
+        return groups.frontier, Crossing(groups, sink, self.check), needed | {groups.mark}
 
-    def _tests(self, steps: Sequence[Step]) -> Tests | None:
+    def _tests(self, steps: Sequence[ExtendStep]) -> Tests | None:
         """The last steps of a rule, if they are nothing but tests."""
-        if not all(isinstance(step, AbsentStep | TestStep | SemijoinStep) for step in steps):
+        if not all(step.is_test for step in steps):
             return None
 
         def passing(frontier: Bindings, some: Sequence[int]) -> Words:
@@ -208,52 +195,44 @@ class Walk:
         """Let no thread go on: Python tells only the main one that the user has had enough."""
         self._stopped = True
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise if the rule is to stop."""
         if self._stopped:
             raise KeyboardInterrupt
         with self._lock:
             self._looking()
 
-    def _through(
-        self,
-        steps: Sequence[Step],
-        frontier: Bindings,
-        take: Callable[[Bindings], None],
-        needed: frozenset[str],
-    ) -> None:
-        """Push solutions through the steps of a semijoin, where one is enough, or of a rollup."""
-        counting = self._counting and MARK not in needed
-        inside = Walk(Sink(take), self._check, needed, LateColumns(), 1.0, counting=counting)
-        inside.walk(steps, frontier, inside._sink, inside._needed)
-
     def walk(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[ExtendStep],
         frontier: Bindings,
-        sink: Taker,
-        needed: frozenset[str],
+        sink: Taker | None = None,
+        needed: frozenset[str] | None = None,
         repeats: bool = False,
     ) -> None:
         """Push a frontier through some steps and whatever comes out into a sink.
 
         If it `repeats`, solutions that tests let through are told apart before they are joined.
         """
+        sink = self._sink if sink is None else sink
+        needed = self._needed if needed is None else needed
         for i, step in enumerate(steps):
-            if not isinstance(step, SemijoinStep | RollupStep | AbsentStep | BindStep | TestStep):
+            if not step.is_single:
                 rest = steps[i + 1 :]
                 if i and repeats and step.binds:
                     frontier = self._late.distinct(frontier, -len(rest))
-                tests = self._tests(rest) if isinstance(step, LookupStep) else None
+                lookup = step.lookup
+                tests = None if lookup is None else self._tests(rest)
                 if (
-                    isinstance(step, LookupStep)
+                    lookup is not None
                     and tests is not None
-                    and not step.is_narrow(frontier)
-                    and sink.direct(step, frontier, self._check, tests)
+                    and not lookup.is_narrow(frontier)
+                    and sink.direct(lookup, frontier, self.check, tests)
                 ):
                     return
                 keep = needed.union(*(s.reads for s in rest))
                 for longer in step.run(frontier, keep):
-                    self._check()
+                    self.check()
                     if longer.rows:
                         repeats = self._repeats(step, frontier, longer, rest)
                         if repeats:
@@ -262,12 +241,9 @@ class Walk:
                         self.walk(rest, *groups, repeats and groups[1] is sink)
                 return
             try:
-                if isinstance(step, SemijoinStep) and i and repeats:
+                if i and repeats and step.is_walk:
                     frontier = self._late.distinct(frontier, i - len(steps))
-                if isinstance(step, SemijoinStep | RollupStep):
-                    frontier = step.apply(frontier, self._through)
-                else:
-                    frontier = step.apply(frontier)
+                frontier = step.apply(frontier)
             except ArithmeticError:
                 if (later := _put_off(steps[i:])) is None:
                     raise
@@ -278,48 +254,17 @@ class Walk:
         sink(frontier)
 
 
-def _can_be_shared(steps: Sequence[Step]) -> bool:
+def _can_be_shared(steps: Sequence[ExtendStep]) -> bool:
     """Whether there is a scan, and what follows changes nothing."""
-    return len(steps) > 1 and isinstance(steps[0], LookupStep) and all(map(_changes_nothing, steps))
+    return len(steps) > 1 and steps[0].lookup is not None and all(s.is_pure for s in steps)
 
 
-def _changes_nothing(step: Step) -> bool:
-    """Binding may make new words."""
-    if isinstance(step, SemijoinStep):
-        return all(map(_changes_nothing, step.steps))
-    if isinstance(step, ForkStep):
-        return not any(isinstance(each, BindStep) for _, rest in step.ways for each in rest)
-    return isinstance(step, LookupStep | ProposeStep | AbsentStep | TestStep)
-
-
-def prepare(step: Step) -> None:
-    """Make the indexes that a step reads, before several threads want them at once."""
-    match step:
-        case LookupStep():
-            step.index()
-        case ProposeStep():
-            for lookup in step.lookups:
-                lookup.index()
-                step.confirming(lookup).index()
-        case AbsentStep():
-            step.index()
-        case ForkStep():
-            for first, rest in step.ways:
-                for each in (first, *rest):
-                    prepare(each)
-        case SemijoinStep() | RollupStep():
-            for each in step.steps:
-                prepare(each)
-        case _:
-            pass
-
-
-def _put_off(steps: Sequence[Step]) -> list[Step] | None:
+def _put_off(steps: Sequence[ExtendStep]) -> list[ExtendStep] | None:
     """The steps with the first one behind all that do not need it; None if all do."""
     first, *others = steps
     waiting = set(first.binds)
-    before: list[Step] = []
-    after: list[Step] = []
+    before: list[ExtendStep] = []
+    after: list[ExtendStep] = []
     for step in others:
         needs = not waiting.isdisjoint(step.reads) or not waiting.isdisjoint(step.binds)
         if needs:

@@ -27,7 +27,7 @@ from caladan.columns.packed import PackedIndex
 from caladan.columns.ranks import CODED, LEAST, MOST, Ranks, nothing_yet, rank_floats
 from caladan.join.access import Access, Amount, Check, Probe, Range
 from caladan.join.arithmetic import ValueColumn
-from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.constraints.narrowing import Narrowing
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
@@ -81,7 +81,7 @@ class WindowAmounts:
     """The amounts of a lookup's facts within a window, for rows with what it needs."""
 
     window: Window
-    lookup: LookupStep
+    lookup: AtomLookup
     evaluator: Evaluator
 
     def of(
@@ -211,12 +211,12 @@ class WindowAmounts:
 
 def windowed(
     steps: Sequence[Access],
-    ready: Sequence[object],
+    lookup: AtomLookup | None,
     types: Mapping[str, Type],
     evaluator: Evaluator,
 ) -> WindowAmounts | None:
     """The window of a rollup's steps, over relations as they are stored; None if it has none."""
     found = window(steps, types)
-    if found is None or not isinstance(ready[0], LookupStep):
+    if found is None or lookup is None:
         return None
-    return WindowAmounts(found, ready[0], evaluator)
+    return WindowAmounts(found, lookup, evaluator)

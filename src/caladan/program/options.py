@@ -110,6 +110,9 @@ def checked(given: Mapping[str, Any]) -> Options:
             known = _KNOWN.get(name, ())
             near = did_you_mean(value, known) if isinstance(value, str) else None
             found.add("C050", f"{name} must be {problem}, not {value!r}", help=near)
+    if values.get("strategy") == "frame" and values.get("search") is not None:
+        said = "strategy frame cannot take search: its joins are Spark's own plans"
+        found.add("C050", said, help="leave out one of the two")
     found.raise_errors()
     for name in _FLAGS:
         if values.get(name, True) is None:

@@ -456,12 +456,18 @@ class Session(Course):
         joins relations of the session, the keywords constrain single variables, further objects
         are constraints of your own. Runs in this process, on every engine; nothing is searched
         before an answer is asked for. `search` is the grade of estimate that guides it.
+        A question may be written in triples as well:
+        `db.find("(find [?person ?city] [?person :lives-in ?city])")`.
         """
         from caladan.join.search import find
+        from caladan.join.search.triples import is_triples, triples
 
         self._check_open()
+        mentioned = body
+        if is_triples(variables):
+            mentioned = f"{triples(cast('str', variables)).body}, {body}"
         with self._course(Options()):
-            library, given = self._library(body), cast("dict[str, Any]", by_variable)
+            library, given = self._library(mentioned), cast("dict[str, Any]", by_variable)
         return find(library, variables, body, *constraints, search=search, **given)
 
     search = find

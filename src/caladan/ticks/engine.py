@@ -1,11 +1,12 @@
-"""The engine of ticks: extents and nodes of a wired program, and what one tick does with them.
+"""The engine of ticks: extents and elements of a wired program, and what one tick does with them.
 
-A tick takes what is handed in and what the last tick left for it, changes base facts, and goes
-through the nodes in order. It either happens as a whole, or raises and leaves everything as it was.
+A tick takes what is handed in and what the last tick left for it, looks up what the sets of the
+invalidation scheme say for collections that lost facts, changes base facts, and goes through the
+elements in order. It either happens as a whole, or raises and leaves everything as it was.
 
-Modes: *lazy* looks up what is invalidated and repairs where that is less work; with
-`repair="never"` it does what the sets say and no more; *safe* starts everything from scratch in
-every tick, which is the oracle of the others.
+Modes: *lazy* repairs an invalid element where that is less work; with `repair="never"` it starts
+all of them over; *safe* starts everything over in every tick without looking at the sets, which is
+the oracle of the others.
 """
 
 from __future__ import annotations
@@ -14,12 +15,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal as OneOf, NamedTuple
 
+from caladan.analysis.core import Clique
 from caladan.language.bloom.schema import CLOCK, CollectionKind
 from caladan.program import Time
-from caladan.ticks.dataflow import Change, GroupNode, IndexNode, Node, PlainNode, SeededRule
-from caladan.ticks.extent import Desired, Extent, Fact
+from caladan.ticks.elements import (
+    CollectionElement,
+    DerivedElement,
+    DerivingElement,
+    Element,
+    GroupElement,
+    IndexElement,
+    RuleElement,
+    SeededRule,
+)
+from caladan.ticks.extent import Change, Desired, Extent, Fact
 from caladan.ticks.invalidation import Scheme, prepare_invalidation_scheme
-from caladan.ticks.recursion import RecursiveNode
+from caladan.ticks.recursion import CliqueElement
 from caladan.ticks.wiring import TickProgram
 
 Repair = OneOf["auto", "never"]
@@ -61,13 +72,12 @@ class NextRelations(NamedTuple):
 
 
 class TickEngine:
-    """Extents and nodes, tick after tick."""
+    """Extents and elements, tick after tick."""
 
     def __init__(self, wired: TickProgram, *, safe: bool = False, repair: Repair = "auto") -> None:
         self.wired = wired
         self.safe = safe
         self.repair = repair
-        self.scheme: Scheme = prepare_invalidation_scheme(wired)
         derived = {rule.head for rule in wired.rules}
         self.extents = {
             name: Extent(schema, has_rules=name in derived)
@@ -76,11 +86,16 @@ class TickEngine:
         for rule in wired.rules:
             extent = self.extents[rule.head]
             extent.span = extent.span or rule.span
-        self.nodes = [self._node(clique) for clique in wired.cliques]
-        self._consumers: dict[str, list[tuple[Node, SeededRule]]] = {n: [] for n in self.extents}
-        for node in self.nodes:
-            for delta in node.deltas:
-                self._consumers[delta.atom.relation].append((node, delta))
+        self.elements: dict[str, Element] = {}
+        self._collections: dict[str, CollectionElement] = {}
+        self._consumers: dict[str, list[tuple[DerivingElement, SeededRule | None]]] = {
+            n: [] for n in self.extents
+        }
+        self._woken: dict[str, list[DerivingElement]] = {n: [] for n in self.extents}
+        """What a relation without storage wakes whenever it has facts, be they those of before."""
+        self.nodes = self._wire()
+        self.scheme: Scheme = prepare_invalidation_scheme(self.elements)
+        self._flag()
         self._given = {n for n in self.extents if n not in derived}
         self._nodes_of = {name: node for node in self.nodes for name in node.names}
         self._timed: dict[str, NextRelations] = {}
@@ -96,6 +111,8 @@ class TickEngine:
         self.scanned: list[Extent] = []
         for extent in self.extents.values():
             extent.scanned = self.scanned
+        self._holding: list[DerivingElement] = []
+        """What holds facts of one tick, and has to be visited in the next."""
         self._is_broken = True
         self.changes: dict[str, Change] = {}
         self.rebuilt: list[str] = []
@@ -106,18 +123,118 @@ class TickEngine:
                 bottom = schema.lattices[0].bottom()
                 self.extents[schema.name].base[()] = (bottom,)
 
-    def _node(self, clique: Any) -> Any:
+    def _wire(self) -> list[DerivingElement]:
+        """The elements of the program, and those that derive something, in order."""
+        wired, extents = self.wired, self.extents
+        levels = wired.strata()
+        read = {atom.relation for rule in wired.rules for atom in rule.atoms}
+        derived = {rule.head for rule in wired.rules}
+        for name, schema in wired.schemas.items():
+            is_used = name in read or schema.kind is not CollectionKind.CLOCK
+            if name in derived or (is_used and not schema.kind.is_element):
+                made = CollectionElement(extents[name], levels[name])
+                made.is_fleeting = not (
+                    schema.kind.persists or name in derived or self._has_timed(name)
+                )
+                self._collections[name] = self.elements[name] = made
+        places = {id(rule): place for place, rule in enumerate(wired.rules, start=1)}
+        nodes: list[DerivingElement] = []
+        between: list[RuleElement] = []
+        for clique in wired.cliques:
+            node, rules = self._node(clique, levels, places)
+            nodes.append(node)
+            between += rules
+            if not clique.is_recursive:
+                self._collections[node.name] = self.elements[node.name] = node
+            for rule in rules:
+                for delta in rule.deltas:
+                    if delta.atom.relation not in node.names:
+                        self._consumers[delta.atom.relation].append((node, delta))
+                for source in rule.reads:
+                    if source.is_fleeting and source.name not in node.names:
+                        self._woken[source.name].append(node)
+        for rule in between:
+            self.elements[rule.name] = rule
+            for atom in rule.rule.atoms:
+                self._connect(atom.relation, rule.name)
+            self._connect(rule.name, rule.rule.head)
+        return nodes
+
+    def _node(
+        self, clique: Clique, levels: Mapping[str, int], places: Mapping[int, int]
+    ) -> tuple[DerivingElement, list[RuleElement]]:
+        """What derives the relations of a clique, and the elements of its rules."""
+        name, (rule, *_) = clique.relations[0], clique.rules
+        extents, stratum = self.extents, levels[name]
+        kind = extents[name].schema.kind
+        if kind is CollectionKind.INDEX or rule.has_aggregates:
+            source = self._collections[rule.atoms[0].relation]
+            operator = IndexElement if kind is CollectionKind.INDEX else GroupElement
+            node = operator(extents[name], stratum, rule, source)
+            self._collections[name] = self.elements[name] = node
+            self._connect(source.name, name)
+            self._consumers[source.name].append((node, None))
+            return node, []
+        rules = [
+            RuleElement(
+                f"{'join' if len(each.atoms) > 1 else 'project'}({places[id(each)]})",
+                each,
+                levels[each.head],
+                self._collections,
+                extents,
+                clique.relations if clique.is_recursive else (),
+            )
+            for each in clique.rules
+        ]
         if clique.is_recursive:
-            return RecursiveNode(clique, self.extents)
-        (name,) = clique.relations
-        extent = self.extents[name]
-        (rule, *_) = clique.rules
-        kind = extent.schema.kind
-        if kind is CollectionKind.INDEX:
-            return IndexNode(extent, rule, self.extents)
-        if rule.has_aggregates:
-            return GroupNode(extent, rule, self.extents)
-        return PlainNode(extent, clique.rules, self.extents)
+            return CliqueElement(clique, stratum, rules, self._collections, extents), rules
+        return DerivedElement(extents[name], stratum, rules, self._has_timed(name)), rules
+
+    def _has_timed(self, name: str) -> bool:
+        """Whether rules fill a collection for its next tick."""
+        return any(self.wired.due(name, time) for time in _DUE)
+
+    def _connect(self, source: str, target: str) -> None:
+        if target not in self.elements[source].targets:
+            self.elements[source].targets.append(target)
+            self.elements[target].sources.append(source)
+
+    def _flag(self) -> None:
+        """Set the flags of the default sets for good; find what the other sets add to them."""
+        elements = self.elements
+        for name in self.scheme.default.invalidate_set:
+            elements[name].is_invalid = True
+        for name in self.scheme.default.rescan_set:
+            elements[name].is_asked = True
+        for node in self.nodes:
+            node.may_repair = self.repair == "auto"
+        self._more = {
+            name: (
+                [elements[each] for each in more.invalidate_set],
+                [elements[each] for each in more.rescan_set],
+            )
+            for name, more in self.scheme.scanners.items()
+            if more.invalidate_set or more.rescan_set
+        }
+        self._flagged: list[str] = []
+
+    def _signal(self, name: str) -> None:
+        """Set the flags of what follows, should an element take facts back."""
+        if (more := self._more.get(name)) is not None and name not in self._flagged:
+            self._flagged.append(name)
+            for element in more[0]:
+                element.is_invalid = True
+            for element in more[1]:
+                element.is_asked = True
+
+    def _unflag(self) -> None:
+        for name in self._flagged:  # none of them are in the default sets
+            invalid, asked = self._more[name]
+            for element in invalid:
+                element.is_invalid = False
+            for element in asked:
+                element.is_asked = False
+        self._flagged.clear()
 
     @property
     def has_work(self) -> bool:
@@ -133,13 +250,15 @@ class TickEngine:
     def tick(self, handed: Mapping[str, Edits], clock: Fact) -> None:
         """One tick; raises, and leaves everything as it was, if a key is violated."""
         undo: list[tuple[Extent, Any, Fact | None]] = []
-        before, emptied = self.changes, set(self._emptied)
+        before, emptied, holding = self.changes, set(self._emptied), self._holding
         try:
             self._tick(handed, clock, undo)
         except BaseException:
             self._undo(undo, {} if self.changes is before else self.changes)
-            self.changes, self._emptied = before, emptied
+            self.changes, self._emptied, self._holding = before, emptied, holding
             raise
+        finally:
+            self._unflag()
         self._is_broken = False
 
     def _undo(
@@ -166,6 +285,8 @@ class TickEngine:
     def _tick(
         self, handed: Mapping[str, Edits], clock: Fact, undo: list[tuple[Extent, Any, Fact | None]]
     ) -> None:
+        for name in self.changes:
+            self.extents[name].change = _NOTHING
         base, negated = self._base(handed, clock, undo)
         changes: dict[str, Change] = {}
         self.changes = changes
@@ -174,29 +295,36 @@ class TickEngine:
             for extent in self.extents.values():
                 extent.indexes.clear()  # what joins keep
             for node in nodes:
-                node.is_dirty = node.rebuild = True
-                node.is_lost = self._is_broken
-        elif self.repair == "never":
-            # Repairs see for themselves what is lost: only without them the sets say what to erase.
-            for name in self.scheme.invalidated(negated):
-                if name in self._nodes_of:
-                    self._nodes_of[name].is_dirty = self._nodes_of[name].rebuild = True
+                node.is_dirty = node.rebuild = node.is_lost = True
+        else:
+            for name in negated:
+                self._signal(name)
+            for node in self._holding:
+                node.is_dirty = True
         for name in base:
             if name in self._nodes_of:
                 self._nodes_of[name].start({name: base[name]})
         for name, desired in base.items():
             if name in self._given:
                 self._tell(name, Change(*self.extents[name].apply(desired)))
+                if self._woken[name]:
+                    self._wake(name)
         self.rebuilt, self.repaired, self.bulk = [], [], []
+        self._holding = []
         for node in nodes:
             if node.is_dirty:
                 found = node.finish()
                 (self.rebuilt if node.rebuild else self.repaired).extend(node.names)
                 if node.is_bulk:
                     self.bulk.extend(node.names)
+                if node.holds:
+                    self._holding.append(node)
                 node.reset()
                 for name, change in found.items():
                     self._tell(name, change)
+                if node.is_fleeting:
+                    for name in node.names:
+                        self._wake(name)
         for name, change in changes.items():
             extent = self.extents[name]
             if extent.persists and name not in self._given:
@@ -225,7 +353,9 @@ class TickEngine:
                 desired = {} if left is None else self._changed(extent, name)
             else:
                 timed = self._timed.get(name)
-                desired = _fresh(extent, given, None if timed is None else timed.all())
+                is_emptied = self.safe or self._is_broken or self._collections[name].is_invalid
+                due = None if timed is None else timed.all()
+                desired = _fresh(extent, given, due, is_emptied=is_emptied)
             if given is not None and not extent.persists:
                 self._emptied.add(name)
             if not desired:
@@ -282,17 +412,36 @@ class TickEngine:
 
     def _tell(self, name: str, change: Change) -> None:
         if change:
-            self.changes[name] = change
+            self.changes[name] = self.extents[name].change = change
+            if change.removed and not (self.safe or self._collections[name].is_invalid):
+                self._signal(name)  # values that grew, say, of a group
             for node, delta in self._consumers[name]:
+                if delta is not None and delta.atom.negated and change.added:
+                    self._signal(delta.element.name)
                 node.told(delta, change)
+
+    def _wake(self, name: str) -> None:
+        if self.extents[name].contents:
+            for node in self._woken[name]:
+                node.is_dirty = True
 
     def inherit(self, other: TickEngine) -> dict[str, Edits]:
         """Hold the tables of another engine; what it has left for the next tick."""
         for name, extent in other.extents.items():
             if extent.persists and name in self.extents:
-                self.extents[name].base.update(extent.base)
-                self.extents[name].contents.update(extent.contents)
-        return {name: timed.all() for name, timed in other._timed.items() if timed.has_facts}
+                self.hold(name, extent.base.values())
+        return other.waiting()
+
+    def waiting(self) -> dict[str, Edits]:
+        """What the last tick left for the next, by collection."""
+        return {name: timed.all() for name, timed in self._timed.items() if timed.has_facts}
+
+    def hold(self, name: str, facts: Iterable[Fact]) -> None:
+        """Begin with these facts in a table or a lattice."""
+        extent = self.extents[name]
+        held = {extent.key(fact): fact for fact in facts}
+        extent.base.update(held)
+        extent.contents.update(held)
 
     # ── Looking at it ────────────────────────────────────────────────────────────────────────────
 
@@ -307,6 +456,7 @@ class TickEngine:
 
 
 _DUE: tuple[Time, ...] = ("next", "delete", "upsert")
+_NOTHING = Change()
 
 
 def _stored(extent: Extent, given: Edits | None, due: Edits | None) -> Desired:
@@ -332,9 +482,9 @@ def _stored(extent: Extent, given: Edits | None, due: Edits | None) -> Desired:
     return desired
 
 
-def _fresh(extent: Extent, given: Edits | None, due: Edits | None) -> Desired:
+def _fresh(extent: Extent, given: Edits | None, due: Edits | None, *, is_emptied: bool) -> Desired:
     """What becomes of a collection that starts each tick empty."""
-    desired: Desired = dict.fromkeys(extent.base)
+    desired: Desired = dict.fromkeys(extent.base) if is_emptied else {}
     for each in (due, given):
         for fact in () if each is None else (*each.upsert, *each.insert):
             k = extent.key(fact)

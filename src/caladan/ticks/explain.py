@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from caladan.analysis.core import Checked, CoreRule, RelationInfo
-from caladan.analysis.schedule import Absent, Bind, Lookup, schedule
+from caladan.analysis.schedule import Absent, Bind, Lookup
 from caladan.explain import terms
 from caladan.explain.operators import operators
 from caladan.explain.pcg import pcg
@@ -40,9 +40,18 @@ from caladan.program import (
 )
 from caladan.program.diagnostics import did_you_mean, error
 from caladan.program.transform import reachable
+from caladan.ticks.elements import (
+    CollectionElement,
+    Element,
+    GroupElement,
+    IndexElement,
+    RuleElement,
+    SeededRule,
+)
 from caladan.ticks.engine import TickEngine
+from caladan.ticks.extent import Earlier
 from caladan.ticks.invalidation import Consequences
-from caladan.ticks.recursion import RecursiveNode
+from caladan.ticks.recursion import CliqueElement
 from caladan.ticks.wiring import TickProgram, not_monotone
 
 
@@ -255,7 +264,7 @@ def explain(
         "rules": lambda: rules(wired.program),
         "pcg": lambda: pcg(_compiled(wired)),
         "operators": lambda: operators(_compiled(wired)),
-        "delta": lambda: delta(wired),
+        "delta": lambda: delta(engine),
         "ticks": lambda: ticks(engine),
         "calm": lambda: report(wired, handed),
     }
@@ -329,30 +338,42 @@ def _literal(node: Literal) -> str:
     return terms.atom(node) if isinstance(node, Atom) else printer.literal(node)
 
 
-def delta(wired: TickProgram) -> str:
-    """One line for each delta rule: what is new, and what it is joined with, in order."""
+def delta(engine: TickEngine) -> str:
+    """One line for each term of a rule: what is new, and what it is joined with, in order."""
     lines = ["each compiled to functions over batches of bindings, which hold Python's values", ""]
-    for rule in wired.rules:
+    elements = {id(e.written): e for e in engine.elements.values() if isinstance(e, RuleElement)}
+    for rule in engine.wired.rules:
         head = f"{rule.head}({expressions(rule.arguments)})"
         if not rule.atoms:
             lines.append(f"{head}: once")
-        for index in range(len(rule.atoms)):
-            lines.append(f"Δ{head} <- {', '.join(_steps(rule, index))}")
-            others = [a.relation for i, a in enumerate(rule.atoms) if i != index and not a.negated]
+        element = elements.get(id(rule))
+        if element is None:  # an operator, which goes through one relation
+            lines.append(f"Δ{head} <- δ{terms.atom(rule.atoms[0])}")
+            continue
+        for term in element.deltas:
+            lines.append(f"Δ{head} <- {', '.join(_steps(term))}")
+            others = [
+                atom.relation
+                for i, atom in enumerate(term.rule.atoms)
+                if i != term.index and not atom.negated
+            ]
             if others:
                 lines[-1] += f"   if {' and '.join(dict.fromkeys(others))} have facts"
-    return "\n".join(lines) if wired.rules else "(no rules)"
+        if element.is_fleeting and len(rule.atoms) > 1:
+            names = dict.fromkeys(each.name for each in element.reads if each.is_fleeting)
+            lines.append(f"  no other term: {', '.join(names)} has no storage")
+    return "\n".join(lines) if engine.wired.rules else "(no rules)"
 
 
-def _steps(rule: CoreRule, seed: int) -> Iterable[str]:
-    atom = rule.atoms[seed]
-    yield f"δ{terms.atom(atom)}"
-    bound = atom.variables if atom.negated else ()
-    for step in schedule(rule, None if atom.negated else seed, bound):
+def _steps(term: SeededRule) -> Iterable[str]:
+    yield f"δ{terms.atom(term.atom)}"
+    for step in term.plan.schedule:
         match step:
             case Lookup(index) | Absent(index):
-                if index != seed:
-                    yield terms.atom(rule.atoms[index])
+                atom = term.plan.rule.atoms[index]
+                if atom is not term.atom:
+                    read = term.plan.read[index]
+                    yield terms.atom(atom) + (" before" if isinstance(read, Earlier) else "")
             case Bind():
                 yield f"{step.variable} = {expression(step.expression)}"
             case _:
@@ -360,7 +381,7 @@ def _steps(rule: CoreRule, seed: int) -> Iterable[str]:
 
 
 def ticks(engine: TickEngine) -> str:
-    """Elements by stratum, and the sets that a tick looks up."""
+    """Elements by stratum, the sets that a tick looks up, and what invalid elements do."""
     scheme = engine.scheme
     lines: list[str] = []
     for stratum in sorted({element.stratum for element in scheme.elements.values()}):
@@ -369,24 +390,24 @@ def ticks(engine: TickEngine) -> str:
             if element.stratum == stratum:
                 state = "stateful" if element.is_stateful else "stateless"
                 state = "persists" if element.persists else state
+                if isinstance(element, CollectionElement) and element.is_fleeting:
+                    state = "no storage"
                 arrow = f" -> {', '.join(element.targets)}" if element.targets else ""
                 lines.append(f"  {element.name}  [{element.kind}, {state}]{arrow}")
     lines += ["", "every tick", *_consequences(scheme.default)]
     for name, more in scheme.scanners.items():
         if more.invalidate_set or more.rescan_set:
-            lines += ["", f"besides, if {name} loses facts", *_consequences(more)]
+            lines += ["", f"besides, if {_taking_back(scheme.elements[name])}"]
+            lines += _consequences(more)
     lines.append("")
     if engine.safe:
         lines.append("mode: safe; every tick invalidates and rescans everything")
     elif engine.repair == "never":
         lines.append("mode: lazy; a tick invalidates and rescans what the sets say")
     else:
-        lines += [
-            "mode: lazy; what the sets name is rebuilt where that is less work than to repair it:",
-            *(f"  {', '.join(node.names)}: {_taken(node.repairs, node.rebuilds)}"
-              for node in engine.nodes),
-        ]  # fmt: skip
-    cliques = [node for node in engine.nodes if isinstance(node, RecursiveNode)]
+        lines.append("mode: lazy; an element that the sets invalidate is")
+        lines += [f"  {e.name}: {_decision(e)}" for e in scheme.elements.values() if e.sources]
+    cliques = [node for node in engine.nodes if isinstance(node, CliqueElement)]
     if cliques:
         most, share = thresholds.now.bulk, thresholds.now.bulk_share
         lines += ["", f"cliques, from {most:,} facts of a tick and a share of 1/{share} on"]
@@ -394,14 +415,28 @@ def ticks(engine: TickEngine) -> str:
     return "\n".join(lines)
 
 
-def _bulk(node: RecursiveNode) -> str:
+def _taking_back(element: Element) -> str:
+    if not isinstance(element, CollectionElement):
+        return f"{element.name} takes back what it derived"
+    if isinstance(element, GroupElement | IndexElement):
+        return f"rows of {element.name} change"
+    return f"{element.name} loses facts"
+
+
+def _decision(element: Element) -> str:
+    if isinstance(element, CollectionElement):
+        return f"{element.decision.value}; {_taken(element.repaired, element.rebuilt)}"
+    return f"{element.decision.value}; rescanned {element.rescanned} times so far"
+
+
+def _bulk(node: CliqueElement) -> str:
     if node.bulk.reason:
         return f"round by round all the same, since {node.bulk.reason}"
     return f"by columns, on the fixpoint of batch runs, {node.bulk.runs} times so far"
 
 
-def _taken(repairs: int, rebuilds: int) -> str:
-    return f"repaired {repairs} times, rebuilt {rebuilds} times so far"
+def _taken(repaired: int, rebuilt: int) -> str:
+    return f"repaired {repaired} times, rebuilt {rebuilt} times so far"
 
 
 def _consequences(found: Consequences) -> Iterable[str]:

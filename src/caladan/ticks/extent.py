@@ -3,14 +3,16 @@
 `contents` has the one fact of each key. Facts are there because they are *base* (handed in, stored
 by an earlier tick) or because rules derive them; `derived` counts the ways they do. Indexes by
 columns are made when a rule first looks facts up by these, and kept true from then on; those who
-look up by the same columns share one.
+look up by the same columns share one. `Earlier` reads an extent as it was before its last change,
+for rules that join a relation with itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.language.bloom.values import Lattice, frozen, revealed
@@ -19,6 +21,34 @@ from caladan.program.diagnostics import CaladanError, Diagnostic, Place, Span, e
 Fact: TypeAlias = tuple[Any, ...]
 Index: TypeAlias = dict[Any, dict[Fact, None]]
 Desired: TypeAlias = dict[Any, Fact | None]
+
+
+@dataclass(slots=True)
+class Change:
+    """What a relation lost and gained in a tick."""
+
+    removed: Sequence[Fact] = ()
+    added: Sequence[Fact] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.removed or self.added)
+
+
+class FactLookup(Protocol):
+    """What is looked up in: a dictionary, or one as it was."""
+
+    def get(self, key: Any, /) -> Any: ...
+
+
+class Readable(Protocol):
+    """What the steps of a plan read: a relation, now or before it changed."""
+
+    @property
+    def width(self) -> int: ...
+    @property
+    def contents(self) -> FactLookup: ...
+    def scan(self) -> Iterable[Fact]: ...
+    def index(self, positions: tuple[int, ...], /) -> FactLookup: ...
 
 
 class Inconsistent(Exception):
@@ -66,6 +96,8 @@ class Extent:
         self.derived: dict[Fact, int] = {}
         self.claims: dict[Any, dict[Fact, None]] = {}
         self.indexes: dict[tuple[int, ...], Index] = {}
+        self.change = Change()
+        """What this tick changed so far."""
         self.scans = 0
         self.scanned: list[Extent] = []  # those that a tick went through, of all extents
         self.span: Span | Place | None = None
@@ -301,9 +333,57 @@ class Extent:
                 found.setdefault(pick(fact), {})[fact] = None
         return found
 
-    def is_key(self, positions: tuple[int, ...]) -> bool:
-        """Whether these columns are the key, so that contents are the index."""
-        return positions == tuple(range(self.width)) and self.width > 0
+
+class Earlier:
+    """A relation as it was before this tick changed it."""
+
+    def __init__(self, extent: Extent) -> None:
+        self._extent = extent
+        self.width = extent.width
+
+    @property
+    def contents(self) -> FactLookup:
+        """The facts by their keys."""
+        return _EarlierFacts(self._extent)
+
+    def scan(self) -> Iterable[Fact]:
+        """All facts that were there."""
+        change = self._extent.change
+        added = set(change.added)
+        return [*(f for f in self._extent.scan() if f not in added), *change.removed]
+
+    def index(self, positions: tuple[int, ...]) -> FactLookup:
+        """Facts by the values of some columns."""
+        return _EarlierIndex(self._extent, positions)
+
+
+class _EarlierFacts:
+    def __init__(self, extent: Extent) -> None:
+        self._now = extent.contents
+        self._added = set(map(extent.key, extent.change.added))
+        self._removed = {extent.key(fact): fact for fact in extent.change.removed}
+
+    def get(self, key: Any) -> Fact | None:
+        if key in self._removed:
+            return self._removed[key]
+        return None if key in self._added else self._now.get(key)
+
+    def __bool__(self) -> bool:
+        return len(self._now) - len(self._added) + len(self._removed) > 0
+
+
+class _EarlierIndex:
+    def __init__(self, extent: Extent, positions: tuple[int, ...]) -> None:
+        self._now = extent.index(positions)
+        self._added = set(extent.change.added)
+        self._removed: dict[Any, list[Fact]] = {}
+        pick = picker(positions)
+        for fact in extent.change.removed:
+            self._removed.setdefault(pick(fact), []).append(fact)
+
+    def get(self, key: Any) -> list[Fact] | None:
+        facts = [f for f in self._now.get(key, ()) if f not in self._added]
+        return (facts + self._removed.get(key, [])) or None
 
 
 def key_of(width: int) -> Callable[[Fact], Any]:

@@ -29,10 +29,10 @@ from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.language.bloom.text import module
 from caladan.language.bloom.values import revealed
 from caladan.program.diagnostics import CaladanError, error
-from caladan.ticks.dataflow import Change
 from caladan.ticks.engine import Edits, Repair, TickEngine
-from caladan.ticks.extent import Fact
+from caladan.ticks.extent import Change, Fact
 from caladan.ticks.network import Contents, Network, TickStats, Timer, local_network
+from caladan.ticks.saving import SavedState, read, write
 from caladan.ticks.wiring import TickProgram, wire
 
 Callback = Callable[[set[tuple[Any, ...]]], None]
@@ -74,6 +74,8 @@ class Bloom(Module):
         self._news = threading.Condition()  # the inbox, and whoever waits for ticks
         self._thread: threading.Thread | None = None
         self._is_stopping = False
+        self._is_halted = False
+        self._shutdown: list[Callable[[], object]] = []
         self._failure: BaseException | None = None
         self._is_raised = False
         """Whether a caller has seen the failure: what the program holds can then be read."""
@@ -106,6 +108,41 @@ class Bloom(Module):
             for name, handed in other._inbox.items():
                 self._inbox.setdefault(name, Edits()).add(handed)
             self._ticks, self._stats = other._ticks, other._stats
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write tables, lattices, the number of ticks and what waits for the next into a file."""
+        self._raise_failure()
+        with self._mutex, self._news:
+            facts: dict[tuple[str, str], list[Fact]] = {}
+            for name, extent in self._engine.extents.items():
+                if extent.persists:
+                    facts[name, "holds"] = list(extent.base.values())
+            waiting = self._engine.waiting()
+            for name, edits in self._inbox.items():
+                if name in self._wired.schemas:
+                    waiting.setdefault(name, Edits()).add(edits)
+            for name, held in self._held.items():
+                waiting.setdefault(name, Edits()).insert.extend(held)
+            for name, edits in waiting.items():
+                for purpose in ("insert", "delete", "upsert"):
+                    if given := getattr(edits, purpose):
+                        facts[name, purpose] = given
+            state = SavedState(self._ticks, facts)
+        write(path, state, self._wired.schemas)
+
+    @classmethod
+    def restore(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+        """An instance that goes on at the tick after which another was saved."""
+        made = cls(**options)
+        state = read(path, made._wired.schemas)
+        made._inbox = {}
+        for (name, purpose), facts in state.facts.items():
+            if purpose == "holds":
+                made._engine.hold(name, facts)
+            elif purpose in ("insert", "delete", "upsert"):
+                getattr(made._inbox.setdefault(name, Edits()), purpose).extend(facts)
+        made._ticks = made._stats.ticks = state.ticks
+        return made
 
     # ── Facts in ─────────────────────────────────────────────────────────────────────────────────
 
@@ -154,6 +191,9 @@ class Bloom(Module):
         for _ in range(n):
             with self._mutex:
                 self._tick()
+            if self._is_halted:
+                self.stop()
+                break
         return self
 
     def _tick(self) -> None:
@@ -178,7 +218,9 @@ class Bloom(Module):
                 rows = {revealed(fact) for fact in contents.values()}
                 for each in list(callbacks):
                     each(rows)
+        halting = engine.extents.get("halt")
         with self._news:
+            self._is_halted = halting is not None and bool(halting.contents)
             self._news.notify_all()
 
     def _send(self, name: str, fact: Fact) -> None:
@@ -193,7 +235,7 @@ class Bloom(Module):
     def deliver(self, name: str, fact: Fact) -> None:
         """A fact that was sent has arrived; it is there in the next tick."""
         extent = self._engine.extents.get(name)
-        if extent is not None:  # else a channel that this program does not have
+        if extent is not None and extent.schema.kind.sends:  # else nothing that facts are sent to
             self._put(name, Edits([extent.fact(fact)]))
 
     def _filter(self, name: str, keep: Filter, handed: dict[str, Edits]) -> None:
@@ -217,16 +259,31 @@ class Bloom(Module):
 
     def run(self) -> Self:
         """Tick on a thread of its own whenever there is something to do."""
-        if self._thread is not None and self._failure is None:
-            raise error("C050", "the instance runs already")
-        self._forget_failure()
-        self._is_stopping = False
-        for name, schema in self._user_schemas():
-            if schema.kind is CollectionKind.STDIO and self._engine.is_read(name):
-                threading.Thread(target=self._read, args=(name,), daemon=True).start()
+        self._start()
         self._thread = threading.Thread(target=self._loop, name="bloom", daemon=True)
         self._thread.start()
         return self
+
+    def run_fg(self) -> Self:
+        """Tick on the caller's thread until another stops it, a rule halts it, or Ctrl-C."""
+        self._start()
+        self._thread = threading.current_thread()
+        try:
+            self._loop()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.stop()
+        return self
+
+    def _start(self) -> None:
+        if self._thread is not None and self._failure is None:
+            raise error("C050", "the instance runs already")
+        self._forget_failure()
+        self._is_stopping = self._is_halted = False
+        for name, schema in self._user_schemas():
+            if schema.kind is CollectionKind.STDIO and self._engine.is_read(name):
+                threading.Thread(target=self._read, args=(name,), daemon=True).start()
 
     def _read(self, name: str) -> None:
         """Lines of standard input as facts, until it ends."""
@@ -247,6 +304,11 @@ class Bloom(Module):
                         return
                 with self._mutex:
                     self._tick()
+                if self._is_halted:
+                    self._leave()
+                    return
+        except KeyboardInterrupt:
+            raise
         except BaseException as problem:
             self._fail(problem)
 
@@ -270,16 +332,38 @@ class Bloom(Module):
             or any(timer.is_due(now) for timer in self._timers)
         )
 
-    def stop(self) -> None:
-        """End the thread after the tick that is running, and leave the network."""
+    def pause(self) -> None:
+        """End the thread after the tick that is running; `run()` goes on, and messages wait."""
         with self._news:
             self._is_stopping = True
             self._news.notify_all()
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
             thread.join()
-        self._network.leave(self.address)
         self._forget_failure()
+
+    def stop(self) -> None:
+        """End the thread after the tick that is running, and leave the network."""
+        try:
+            self.pause()
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Leave the network, end calls that wait, and call what waits for the end."""
+        with self._news:
+            self._is_stopping = True
+            if self._thread is threading.current_thread():
+                self._thread = None
+            self._news.notify_all()
+        self._network.leave(self.address)
+        waiting, self._shutdown = self._shutdown, []
+        for each in waiting:
+            each()
+
+    def on_shutdown(self, callback: Callable[[], object]) -> None:
+        """Call a function once, when the instance is stopped or halted."""
+        self._shutdown.append(callback)
 
     def _raise_failure(self, *, is_again: bool = True) -> None:
         """Raise what ended the run on a thread: always, or only if no call has raised it yet."""
@@ -399,6 +483,10 @@ class Bloom(Module):
             change = self._engine.changes.get(name)
         change = change or Change()
         return {revealed(f) for f in change.added}, {revealed(f) for f in change.removed}
+
+    def delta(self, name: str) -> set[tuple[Any, ...]]:
+        """What the last tick added to a collection."""
+        return self.changes(name)[0]
 
     @property
     def stats(self) -> TickStats:

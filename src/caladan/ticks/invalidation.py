@@ -1,43 +1,28 @@
-"""Invalidation: what is erased and what is gone through in full, decided at wiring.
+"""Invalidation: which elements may hold what is wrong, and which are asked for all they hold.
 
-The elements of a program are its collections, what its operators keep, and the rules between them:
-data flows from scanned sources downstream. An element that is *invalidated* is erased and rebuilt;
-one that is *rescanned* hands on all it holds instead of what is new. Which of them follow from
-others is a negotiation, up and down, until nothing more follows:
+Data flows from scanned sources downstream (elements.py). An element that is *invalidated* takes
+losses into account, or starts over; one that is *rescanned* hands on all it holds instead of what
+is new. Which follow from others is a negotiation, up and down, until nothing more follows:
 
     invalidated            ⇒ it rescans
     rescanned              ⇒ what is downstream is invalidated; a table keeps what it has stored
     invalidated            ⇒ its other sources rescan, for it is rebuilt from all of them
     a stateless element    passes a rescan on, upstream and downstream
     a stateful element     answers from its own state, and asks nobody upstream
-    a join                 keeps a state for each side, so it asks no side for what it has
+    a join                 has an index for each side, so it asks no side for what it has
 
 `Scheme` has the default sets, which follow from the source scratches that every tick empties, and
-for each collection what follows *besides* should it lose facts. A tick looks them up.
+for each element that may take facts back what follows *besides* should it do so: a collection that
+loses facts, a group whose values change, a rule with a negated atom that gains facts. A tick looks
+the sets up and sets the flags of the elements in them; elements look at nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from caladan.analysis.core import CoreRule
-from caladan.language.bloom.schema import CollectionKind
-from caladan.ticks.wiring import TickProgram
-
-
-@dataclass(slots=True)
-class Element:
-    """A collection, what an operator keeps, or the join or projection of a rule."""
-
-    name: str
-    kind: str
-    stratum: int
-    is_stateful: bool
-    persists: bool = False
-    is_join: bool = False
-    sources: list[str] = field(default_factory=list[str])
-    targets: list[str] = field(default_factory=list[str])
+from caladan.ticks.elements import CollectionElement, Element, RuleElement
 
 
 @dataclass(slots=True)
@@ -76,42 +61,38 @@ class Scheme:
         """What every tick goes through in full."""
         return frozenset(self.default.rescan_set)
 
-    def invalidated(self, negated: Iterable[str]) -> frozenset[str]:
-        """What a tick erases in which some collections lost facts."""
-        found = set(self.default.invalidate_set)
-        for name in negated:
-            if name in self.scanners:
-                found.update(self.scanners[name].invalidate_set)
-        return frozenset(found)
+
+_PASSIVE = ("stream", "sort")
+"""Buffers, which lose nothing but with their sources."""
+
+_AGGREGATING = ("group", "reduce", "each_with_index")
+"""Operators whose rows change as their source gains facts."""
 
 
-def prepare_invalidation_scheme(wired: TickProgram) -> Scheme:
-    """The sets of a program: the defaults, and what each collection adds to them."""
-    graph = elements(wired)
+def prepare_invalidation_scheme(graph: Mapping[str, Element]) -> Scheme:
+    """The sets of a program: the defaults, and what each element adds to them."""
     default = Consequences()
-    for name in _emptied(wired, graph):
-        default.invalidate_set[name] = "a source scratch, which every tick empties"
+    for name, element in graph.items():
+        is_collection = isinstance(element, CollectionElement)
+        if is_collection and not element.persists and not element.sources:
+            default.invalidate_set[name] = "a source scratch, which every tick empties"
     rescan_invalidate_tc(graph, default)
-    scanners = {
-        name: rescan_invalidate_tc(graph, _primed(default, name)).minus(default)
-        for name in graph
-        if name in wired.schemas and not wired.schemas[name].kind.is_element
-    }
+    scanners: dict[str, Consequences] = {}
+    for name, element in graph.items():
+        primed = default.copy()
+        if isinstance(element, CollectionElement):
+            if element.kind in _PASSIVE and not element.extent.lattices:
+                continue
+            if element.kind in _AGGREGATING:
+                primed.rescan_set.setdefault(name, "its rows changed")
+            else:
+                primed.invalidate_set.setdefault(name, "it lost facts")
+        elif isinstance(element, RuleElement) and element.negates:
+            primed.rescan_set.setdefault(name, "what it negates gained facts")
+        else:
+            continue
+        scanners[name] = rescan_invalidate_tc(graph, primed).minus(default)
     return Scheme(graph, default, scanners)
-
-
-def _primed(start: Consequences, name: str) -> Consequences:
-    primed = start.copy()
-    primed.invalidate_set.setdefault(name, "it lost facts")
-    return primed
-
-
-def _emptied(wired: TickProgram, graph: Mapping[str, Element]) -> Iterable[str]:
-    derived = {rule.head for rule in wired.rules}
-    for name in graph:
-        schema = wired.schemas.get(name)
-        if schema is not None and not schema.kind.persists and name not in derived:
-            yield name
 
 
 def rescan_invalidate_tc(graph: Mapping[str, Element], found: Consequences) -> Consequences:
@@ -143,49 +124,3 @@ def rescan_invalidate_tc(graph: Mapping[str, Element], found: Consequences) -> C
                     found.rescan_set[source] = f"{name} is rebuilt from it"
                     work.append(source)
     return found
-
-
-def elements(wired: TickProgram) -> dict[str, Element]:
-    """The graph of elements: relations, and the rules between them."""
-    levels = wired.strata()
-    read = {atom.relation for rule in wired.rules for atom in rule.atoms}
-    derived = {rule.head for rule in wired.rules}
-    graph: dict[str, Element] = {}
-    for name, schema in wired.schemas.items():
-        if schema.kind is CollectionKind.CLOCK and name not in read:
-            continue
-        if schema.kind.is_element and name not in derived:
-            continue
-        kind = schema.kind.value
-        graph[name] = Element(name, kind, levels[name], True, schema.kind.persists)
-    for place, rule in enumerate(wired.rules, start=1):
-        between = _between(place, rule, wired)
-        if between is None:
-            for atom in rule.atoms:
-                _connect(graph, atom.relation, rule.head)
-            continue
-        between.stratum = levels[rule.head]
-        graph[between.name] = between
-        for atom in rule.atoms:
-            _connect(graph, atom.relation, between.name)
-        _connect(graph, between.name, rule.head)
-    return graph
-
-
-def _between(place: int, rule: CoreRule, wired: TickProgram) -> Element | None:
-    """The element of a rule, unless its head keeps what the rule does."""
-    if len(rule.atoms) > 1:
-        return Element(f"join({place})", "join", 0, True, is_join=True)
-    if (
-        rule.has_aggregates
-        or wired.schemas[rule.head].kind is CollectionKind.SORT
-        or not rule.atoms
-    ):
-        return None
-    return Element(f"project({place})", "project", 0, False)
-
-
-def _connect(graph: dict[str, Element], source: str, target: str) -> None:
-    if target not in graph[source].targets:
-        graph[source].targets.append(target)
-        graph[target].sources.append(source)

@@ -11,7 +11,7 @@ import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from caladan.data.schema import LocalTable, column_type, empty_table
@@ -174,6 +174,15 @@ class _ArrowLater(LocalTable):
         return whole if limit is None else whole.slice(0, limit)
 
 
+class ElementStats(NamedTuple):
+    """What became of an element: how often it was invalid when its turn came, and so on."""
+
+    invalidated: int
+    rescanned: int
+    repaired: int
+    rebuilt: int
+
+
 @dataclass(slots=True)
 class TickStats:
     """Numbers of an instance: of all ticks, and of the last one."""
@@ -188,9 +197,21 @@ class TickStats:
     """What it brought up to date from changes alone."""
     bulk: tuple[str, ...] = ()
     """What of `rebuilt` it handed to the columnar engine, since there was much to derive."""
+    engine: TickEngine | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def elements(self) -> dict[str, ElementStats]:
+        """By element how often it was invalidated, rescanned, repaired and rebuilt in all ticks."""
+        if self.engine is None:
+            return {}
+        return {
+            name: ElementStats(e.invalidated, e.rescanned, e.repaired, e.rebuilt)
+            for name, e in self.engine.elements.items()
+        }
 
     def ticked(self, engine: TickEngine, seconds: float) -> None:
         """A tick is over."""
+        self.engine = engine
         self.ticks += 1
         self.seconds += seconds
         self.scans = {}
@@ -202,4 +223,4 @@ class TickStats:
         self.bulk = tuple(engine.bulk)
 
 
-__all__ = ["CollectionKind", "Contents", "TickStats"]
+__all__ = ["CollectionKind", "Contents", "ElementStats", "TickStats"]

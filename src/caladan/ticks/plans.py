@@ -2,8 +2,10 @@
 
 `Plan` runs the schedule of a rule over a batch: from facts of one atom (a delta rule), or from
 bindings of some variables. A binding is a tuple, and a step makes of a list of them the next list.
-Which index a step looks into, which columns it takes and where a comparison reads its variables is
-decided when the plan is made, not when it runs.
+A lookup that ends a plan makes facts of the head, without a tuple for the pair. Which index a step
+looks into, which columns it takes and where a comparison reads its variables is decided when the
+plan is made, not when it runs. A lookup by a table's key, or by more than its key, reads the
+table's own dictionary.
 """
 
 from __future__ import annotations
@@ -32,12 +34,14 @@ from caladan.program import (
 )
 from caladan.program.diagnostics import CaladanError, error
 from caladan.program.functions import CallFailed, call
-from caladan.ticks.extent import Extent, Fact, Index, picker
+from caladan.ticks.extent import Extent, Fact, Readable, picker
 
 Binding: TypeAlias = tuple[Any, ...]
 Batch: TypeAlias = list[Binding]
 Evaluate: TypeAlias = Callable[[Binding], Any]
 Extend: TypeAlias = Callable[[Batch], Batch]
+Pairs: TypeAlias = Callable[[Batch, Callable[[Binding, Fact], Any]], list[Any]]
+"""What a lookup finds: for each binding and each of its facts, what a function makes of both."""
 
 _REMEMBERED: Final = 10_000
 """How many inputs of a Python function are remembered with what it made of them."""
@@ -52,25 +56,35 @@ class Plan:
         extents: Mapping[str, Extent],
         first: int | None = None,
         bound: Sequence[str] = (),
+        read: Sequence[Readable] = (),
     ) -> None:
         self.rule = rule
         self._slots: dict[str, int] = {name: i for i, name in enumerate(bound)}
-        self._extents = extents
+        self._head_extent = extents.get(rule.head)
+        self.read: Sequence[Readable] = read or [extents[a.relation] for a in rule.atoms]
         self._steps: list[Extend] = []
-        steps = list(schedule(rule, first, bound))
+        self.schedule = schedule(rule, first, bound)
+        steps = list(self.schedule)
         self._guards = [
-            extents[atom.relation]
-            for i, atom in enumerate(rule.atoms)
-            if not atom.negated and i != first
+            self.read[i] for i, atom in enumerate(rule.atoms) if not atom.negated and i != first
         ]
         self.seed: Callable[[Iterable[Fact]], Batch] | None = None
         if first is not None:
             position = next(i for i, s in enumerate(steps) if s == Lookup(first))
             self.seed = self._seeding(rule.atoms[first], steps[:position])
             steps = steps[position + 1 :]
+        arguments = tuple(_fed(argument) for argument in rule.arguments)
+        last = steps.pop() if steps and isinstance(steps[-1], Lookup) else None
         for step in steps:
             self._steps.append(self._step(step))
-        arguments = tuple(_fed(argument) for argument in rule.arguments)
+        self._head: Callable[[Batch], Iterable[Fact]]
+        if isinstance(last, Lookup):
+            found, width = self._lookup(last.index), len(self._slots)
+            pairs, takes = found
+            if (made := self._paired(arguments, width - len(takes), takes)) is not None:
+                self._head = lambda batch: pairs(batch, made)
+                return
+            self._steps.append(_extended(pairs, takes))
         self._head = self._heading(arguments)
 
     def run(self, given: Iterable[Any]) -> Iterable[Fact]:
@@ -143,66 +157,92 @@ class Plan:
     def _step(self, step: Step) -> Extend:
         match step:
             case Lookup():
-                return self._lookup(self.rule.atoms[step.index])
+                return _extended(*self._lookup(step.index))
             case Absent():
-                return self._absent(self.rule.atoms[step.index])
+                return self._absent(step.index)
             case Test():
                 return self._test(step.comparison)
             case Bind():
                 return self._bind(step)
 
-    def _lookup(self, atom: CoreAtom) -> Extend:
-        extent = self._extents[atom.relation]
-        known, tests, takes = self._atom(atom)
-        take = _tuples(takes)
+    def _lookup(self, place: int) -> tuple[Pairs, tuple[int, ...]]:
+        """The pairs that a lookup finds, and the columns of a fact that it binds."""
+        extent = self.read[place]
+        known, tests, takes = self._atom(self.rule.atoms[place])
         if not known:
 
-            def cross(batch: Batch) -> Batch:
-                facts = [
-                    take(fact)
-                    for fact in extent.scan()
-                    if all(fact[p] == fact[q] for p, q in tests)
-                ]
-                return [binding + more for binding in batch for more in facts]
+            def cross(batch: Batch, made: Callable[[Binding, Fact], Any]) -> list[Any]:
+                facts: Iterable[Fact] = extent.scan()
+                if tests:
+                    facts = [f for f in facts if all(f[p] == f[q] for p, q in tests)]
+                elif len(batch) > 1:
+                    facts = list(facts)
+                return [made(binding, fact) for binding in batch for fact in facts]
 
-            return cross
-        positions = tuple(p for p, _ in known)
-        key = _key([part for _, part in known])
-        if extent.is_key(positions) and not tests:
+            return cross, takes
+        key, rest = self._keyed(extent, known)
+        if key is not None:
+            checks = [(p, _constant(part)) for p, part in rest]
 
-            def fetch(batch: Batch) -> Batch:
+            def fetch(batch: Batch, made: Callable[[Binding, Fact], Any]) -> list[Any]:
                 contents = extent.contents
-                found = ((binding, contents.get(key(binding))) for binding in batch)
-                return [binding + take(fact) for binding, fact in found if fact is not None]
+                return [
+                    made(binding, fact)
+                    for binding in batch
+                    if (fact := contents.get(key(binding))) is not None
+                    and all(fact[p] == value(binding) for p, value in checks)
+                    and all(fact[p] == fact[q] for p, q in tests)
+                ]
 
-            return fetch
+            return fetch, takes
+        positions = tuple(p for p, _ in known)
+        looked_up = _key([part for _, part in known])
 
-        def look_up(batch: Batch) -> Batch:
-            index: Index = extent.index(positions)
-            found: Batch = []
-            for binding in batch:
-                facts = index.get(key(binding))
-                if facts is not None:
-                    for fact in facts:
-                        if not tests or all(fact[p] == fact[q] for p, q in tests):
-                            found.append(binding + take(fact))
-            return found
+        def look_up(batch: Batch, made: Callable[[Binding, Fact], Any]) -> list[Any]:
+            index = extent.index(positions)
+            return [
+                made(binding, fact)
+                for binding in batch
+                if (facts := index.get(looked_up(binding))) is not None
+                for fact in facts
+                if not tests or all(fact[p] == fact[q] for p, q in tests)
+            ]
 
-        return look_up
+        return look_up, takes
 
-    def _absent(self, atom: CoreAtom) -> Extend:
-        extent = self._extents[atom.relation]
-        known, _, _ = self._atom(atom)
+    def _keyed(
+        self, extent: Readable, known: Sequence[tuple[int, int | Constant]]
+    ) -> tuple[Evaluate | None, Sequence[tuple[int, int | Constant]]]:
+        """How the key of a relation is made of known columns, and those that are more than it."""
+        if not 0 < extent.width <= len(known) or known[extent.width - 1][0] >= extent.width:
+            return None, ()
+        return _key([part for _, part in known[: extent.width]]), known[extent.width :]
+
+    def _absent(self, place: int) -> Extend:
+        extent = self.read[place]
+        known, _, _ = self._atom(self.rule.atoms[place])
         if not known:
             return lambda batch: [] if extent.contents else batch
+        own, rest = self._keyed(extent, known)
+        if own is not None:
+            checks = [(p, _constant(part)) for p, part in rest]
+
+            def unkeyed(batch: Batch) -> Batch:
+                contents = extent.contents
+                return [
+                    binding
+                    for binding in batch
+                    if (fact := contents.get(own(binding))) is None
+                    or any(fact[p] != value(binding) for p, value in checks)
+                ]
+
+            return unkeyed
         positions = tuple(p for p, _ in known)
         key = _key([part for _, part in known])
-        if extent.is_key(positions):
-            return lambda batch: [b for b in batch if key(b) not in extent.contents]
 
         def absent(batch: Batch) -> Batch:
             index = extent.index(positions)
-            return [binding for binding in batch if key(binding) not in index]
+            return [binding for binding in batch if index.get(key(binding)) is None]
 
         return absent
 
@@ -219,8 +259,28 @@ class Plan:
             ]
         return lambda batch: [(*binding, frozen(value(binding))) for binding in batch]
 
+    def _paired(
+        self, arguments: tuple[Expression, ...], width: int, takes: tuple[int, ...]
+    ) -> Callable[[Binding, Fact], Fact] | None:
+        """A fact of the head from a binding and the fact that ends it; None if it is computed."""
+        if self._head_extent is not None and self._head_extent.lattices:
+            return None
+        if not all(isinstance(argument, Variable) for argument in arguments):
+            return None
+        slots = [self._slots[a.name] for a in arguments if isinstance(a, Variable)]
+        split = sum(slot < width for slot in slots)
+        if any(slot < width for slot in slots[split:]):
+            return None  # columns of both in turn: one tuple for the pair, one for the fact
+        one = _tuples(tuple(slots[:split]), width)
+        other = _tuples(tuple(takes[slot - width] for slot in slots[split:]))
+        if not slots[split:]:
+            return lambda binding, _: one(binding)
+        if not split:
+            return lambda _, fact: other(fact)
+        return lambda binding, fact: one(binding) + other(fact)
+
     def _heading(self, arguments: tuple[Expression, ...]) -> Callable[[Batch], Iterable[Fact]]:
-        extent = self._extents.get(self.rule.head)
+        extent = self._head_extent
         lattices = {} if extent is None else extent.lattices
         if not lattices and all(isinstance(argument, Variable) for argument in arguments):
             slots = [self._slots[a.name] for a in arguments if isinstance(a, Variable)]
@@ -245,8 +305,20 @@ def _fed(argument: Expression) -> Expression:
     return argument
 
 
-def _tuples(positions: tuple[int, ...]) -> Callable[[Fact], Fact]:
+def _extended(pairs: Pairs, takes: tuple[int, ...]) -> Extend:
+    """Bindings with what a lookup binds."""
+    take = _tuples(takes)
+
+    def extend(binding: Binding, fact: Fact) -> Binding:
+        return binding + take(fact)
+
+    return lambda batch: pairs(batch, extend)
+
+
+def _tuples(positions: tuple[int, ...], width: int | None = None) -> Callable[[Fact], Fact]:
     """The values of some columns, as a tuple even if it is one or none."""
+    if width is not None and positions == tuple(range(width)):
+        return lambda fact: fact
     if not positions:
         return lambda _: ()
     if len(positions) == 1:

@@ -11,7 +11,7 @@ Once a tick has derived much, the clique is handed to the columnar engine (bulk.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,29 +20,67 @@ from caladan.language.bloom.lattices import LMax, LMin
 from caladan.language.bloom.values import Lattice
 from caladan.program import Constant, Variable, thresholds
 from caladan.ticks.bulk import BulkClique
-from caladan.ticks.dataflow import Change, Node, RuleDeltas, SeededRule
-from caladan.ticks.extent import Desired, Extent, Fact
+from caladan.ticks.elements import (
+    CollectionElement,
+    Decision,
+    DerivingElement,
+    RuleElement,
+    SeededRule,
+)
+from caladan.ticks.extent import Change, Desired, Extent, Fact
 from caladan.ticks.plans import Plan
 
 
-class RecursiveNode(Node):
-    """The relations of a clique."""
+class CliqueElement(DerivingElement):
+    """The relations of a clique; in the dataflow, the first of them stands for all."""
 
-    def __init__(self, clique: Clique, extents: Mapping[str, Extent]) -> None:
-        self.names = clique.relations
+    def __init__(
+        self,
+        clique: Clique,
+        stratum: int,
+        rules: Sequence[RuleElement],
+        elements: Mapping[str, CollectionElement],
+        extents: Mapping[str, Extent],
+    ) -> None:
+        super().__init__(extents[clique.relations[0]], stratum)
+        self._names = clique.relations
         self.extents = {name: extents[name] for name in clique.relations}
-        self.bodies = [RuleDeltas(rule, extents) for rule in clique.rules]
+        self.rules = list(rules)
         self._inner: dict[str, list[SeededRule]] = {name: [] for name in self.names}
         self._outer: list[SeededRule] = []
-        for body in self.bodies:
-            for delta in body.deltas:
+        for rule in rules:
+            for delta in rule.deltas:
                 inner = self._inner.get(delta.atom.relation)
                 (self._outer if inner is None else inner).append(delta)
-        self._ways = [
-            _Way(_outside_first(body.rule, self.extents), extents) for body in self.bodies
+        self._ways = [_Way(_outside_first(rule.rule, self.extents), extents) for rule in rules]
+        self._exits = [
+            rule
+            for rule in rules
+            if not any(atom.relation in self.extents for atom in rule.rule.positive)
         ]
+        self.members = [elements[name] for name in clique.relations]
+        self.is_fleeting = not any(each.persists for each in self.members) and all(
+            any(
+                atom.relation in self.extents or elements[atom.relation].is_fleeting
+                for atom in rule.rule.positive
+            )
+            for rule in rules
+        )
+        for each in self.members:
+            each.is_fleeting = self.is_fleeting
+            each.decision = Decision.CLEARED if self.is_fleeting else Decision.SIZED
+            if each.persists:
+                each.decision = Decision.STORED
         self.bulk = BulkClique(clique, extents)
         self.reset()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._names
+
+    @property
+    def holds(self) -> bool:
+        return self.is_fleeting and any(map(len, self.extents.values()))
 
     def reset(self) -> None:
         super().reset()
@@ -71,16 +109,26 @@ class RecursiveNode(Node):
                     self._gains[name].append(fact)
             extent.based(base[name])
 
-    def told(self, delta: SeededRule, change: Change) -> None:
+    def told(self, delta: SeededRule | None, change: Change) -> None:
         self.is_dirty = True
-        if self.rebuild:
+        assert delta is not None
+        if self.is_fleeting or self.is_lost:
             return
-        head = delta.rule.head
-        self._losses[head].update(dict.fromkeys(delta.losses(change)))
+        if self._takes_losses:
+            head = delta.rule.head
+            self._losses[head].update(dict.fromkeys(delta.losses(change)))
         # What is new is joined with the clique once it has lost what it will lose.
         self._news.append((delta, change))
 
+    @property
+    def _takes_losses(self) -> bool:
+        return any(each.is_invalid or each.persists for each in self.members)
+
     def finish(self) -> dict[str, Change]:
+        for each in self.members:
+            each.invalidated += each.is_invalid
+        if any(each.is_invalid for each in self.members):
+            self.rebuild = self.rebuild or self.is_fleeting or not self.may_repair
         try:
             return self._finish()
         except BaseException:
@@ -93,7 +141,7 @@ class RecursiveNode(Node):
         if lost is None:
             self.rebuild = True
             return self._anew()
-        self.repairs += 1
+        self._count(repaired=1)
         old = self._old
         for name, facts in lost.items():
             extent = self.extents[name]
@@ -106,8 +154,7 @@ class RecursiveNode(Node):
             keys = map(self.extents[name].key, facts)
             self._take(name, [base[key] for key in keys if key in base], delta, old)
             self._take(name, self._rederived(name, facts), delta, old)
-        for each, change in self._news:
-            self._take(each.rule.head, list(each.gains(change)), delta, old)
+        self._take_news(delta, old)
         for name in self.names:
             self._take(name, self._gains[name], delta, old)
         return self._rounds(delta, old)
@@ -172,7 +219,7 @@ class RecursiveNode(Node):
         if found is None:
             return None
         self.rebuild = self.is_bulk = True
-        self.rebuilds += 1
+        self._count(rebuilt=1)
         changes = {n: Change(*self.extents[n].become(facts)) for n, facts in found.items()}
         return {name: change for name, change in changes.items() if change}
 
@@ -182,19 +229,34 @@ class RecursiveNode(Node):
         if may_be_bulk and (changes := self._at_once()) is not None:
             return changes
         self.rebuild = True
-        self.rebuilds += 1
+        self._count(rebuilt=1)
         old = self._old
         delta: dict[str, list[Fact]] = {name: [] for name in self.names}
+        clears = self.is_lost or not self.is_fleeting or any(e.is_invalid for e in self.members)
         for name, extent in self.extents.items():
             old[name].update(extent.contents)
-            extent.contents.clear()
-            extent.indexes.clear()
+            if clears:
+                extent.contents.clear()
+                extent.indexes.clear()
         for name, extent in self.extents.items():
             self._take(name, list(extent.base.values()), delta, old)
-        for body in self.bodies:
-            if not any(atom.relation in self.extents for atom in body.rule.positive):
-                self._take(body.rule.head, list(body.everything()), delta, old)
+        for rule in self._exits:
+            facts = rule.everything() if self.is_lost else rule.output()
+            self._take(rule.rule.head, list(facts), delta, old)
+        if not self.is_lost:
+            self._take_news(delta, old)
         return self._rounds(delta, old)
+
+    def _take_news(
+        self, delta: dict[str, list[Fact]], old: dict[str, dict[Any, Fact | None]]
+    ) -> None:
+        for each, change in self._news:
+            self._take(each.rule.head, list(each.gains(change)), delta, old)
+
+    def _count(self, *, repaired: int = 0, rebuilt: int = 0) -> None:
+        for each in self.members:
+            each.repaired += repaired
+            each.rebuilt += rebuilt
 
     def _changes(self, old: Mapping[str, Mapping[Any, Fact | None]]) -> dict[str, Change]:
         changes: dict[str, Change] = {}
@@ -282,15 +344,11 @@ class _Way:
             elif isinstance(argument, Constant):
                 self._constants.append((i, argument.value))
         self._places = list(names.values())
-        self._body = RuleDeltas(rule, extents) if not names else None
-        self._plan = Plan(rule, extents, None, list(names)) if names else None
+        self._plan = Plan(rule, extents, None, list(names))
 
     def among(self, facts: Mapping[Fact, None]) -> Iterable[Fact]:
         """What the rule derives for the keys of some facts."""
         keys = set(map(self._key, facts))
-        if self._plan is None:
-            assert self._body is not None
-            return [fact for fact in self._body.everything() if self._key(fact) in keys]
         wanted = [
             tuple([fact[i] for i in self._places])
             for fact in facts

@@ -3,8 +3,7 @@
     program   the same Program as other languages make; the rules of a later time have a head of
               their own, `state@next`
     core      names resolved, rules in normal form, safe and stratified by the same passes
-    apart     aggregates have an element of their own with one source; a relation that a rule reads
-              twice is read under two names, so that what is new in it is seen by one at a time
+    apart     aggregates have an element of their own with one source
     cliques   in the order in which a tick goes through them
 
 Values are Python's, so no types are inferred; everything else is checked here, before any data.
@@ -152,8 +151,7 @@ def wire(recorder: Recorder) -> TickProgram:
     for clique in cliques:
         _check_growth(clique, schemas, found)
     found.raise_errors()
-    rules = apart.read_once(aggregated, cliques)
-    cliques = strata(rules, _heads(rules), found)
+    rules = tuple(aggregated)
     return TickProgram(program, schemas, rules, cliques, _groups(recorder.rules))
 
 
@@ -208,7 +206,6 @@ class _Elements:
 
     def __init__(self, schemas: dict[str, Schema]) -> None:
         self._schemas = schemas
-        self._aliases: dict[tuple[str, int], str] = {}
 
     def aggregated(self, rules: Sequence[CoreRule]) -> list[CoreRule]:
         """The rules, of which those that aggregate read one relation as it is."""
@@ -218,19 +215,6 @@ class _Elements:
                 self._element(rule.head, CollectionKind.STREAM, len(rule.arguments))
             made += self._aggregated(rule) if rule.has_aggregates else [rule]
         return made
-
-    def read_once(
-        self, rules: Sequence[CoreRule], cliques: Sequence[Clique]
-    ) -> tuple[CoreRule, ...]:
-        """The rules, none of which reads a relation twice under one name, except recursively."""
-        cycles = {
-            name: number
-            for number, clique in enumerate(cliques)
-            if clique.is_recursive
-            for name in clique.relations
-        }
-        apart = [self._read_once(rule, cycles) for rule in rules]
-        return (*apart, *self._copies())
 
     def _element(
         self, name: str, kind: CollectionKind, arity: int, width: int | None = None
@@ -271,31 +255,6 @@ class _Elements:
         while f"{stem}_{number}" in self._schemas:
             number += 1
         return self._element(f"{stem}_{number}", kind, arity, width).name
-
-    def _read_once(self, rule: CoreRule, cycles: Mapping[str, int]) -> CoreRule:
-        seen: dict[str, int] = {}
-        atoms: list[CoreAtom] = []
-        for atom in rule.atoms:
-            number = seen[atom.relation] = seen.get(atom.relation, 0) + 1
-            is_recursive = cycles.get(atom.relation, -1) == cycles.get(rule.head, -2)
-            if number == 1 or (is_recursive and not atom.negated):
-                atoms.append(atom)
-                continue
-            key = (atom.relation, number)
-            if key not in self._aliases:
-                own = self._schemas[atom.relation]
-                alias = f"{atom.relation}~{number}"
-                self._schemas[alias] = replace(
-                    own, name=alias, kind=CollectionKind.STREAM, period=None
-                )
-                self._aliases[key] = alias
-            atoms.append(replace(atom, relation=self._aliases[key]))
-        return replace(rule, atoms=tuple(atoms))
-
-    def _copies(self) -> Iterable[CoreRule]:
-        for (name, _), alias in self._aliases.items():
-            columns = tuple(Variable(f"c{i + 1}") for i in range(len(self._schemas[name].columns)))
-            yield CoreRule(0, alias, columns, (CoreAtom(name, columns),), (), {})
 
 
 def _is_plain(rule: CoreRule) -> bool:

@@ -456,7 +456,7 @@ def _named_apart(rule: WrittenRule) -> Iterator[Literal]:
         match literal:
             case Atom(negated=False):
                 terms = (
-                    Variable(f"_{next(numbers)}")
+                    Variable(f"@any{next(numbers)}")  # no name that a program can have
                     if isinstance(each, Variable) and each.is_anonymous
                     else each
                     for each in literal.arguments

@@ -43,6 +43,9 @@ from caladan.rules.program import DeltaClique, DeltaProgram, program_of, reads
 _FEW_NAMES: Final = 5  # relations that the description of a job names
 
 
+_NO_SEARCH: Final = "the joins of frames are Spark's own plans"
+
+
 @dataclass(slots=True)
 class Cliques:
     """One run of a program."""
@@ -140,11 +143,15 @@ class Cliques:
             self._limits,
             asked(self.program, cliques),
         )
-        if name == "meshed" and self.workspace.shuffle_bytes is not None:
+        if name != "single" and self.workspace.shuffle_bytes is not None:
             self.workspace.shuffle_bytes.expected = True
         try:
             if name != "frame" and (reason := self._why_no_tasks(name)) is not None:
                 raise CannotServe(reason)
+            if name == "frame" and self.options.search is not None:
+                for clique in cliques:
+                    grade = f"search {self.options.search}"
+                    self.events.tell(StrategyDeclined(clique.relations, grade, _NO_SEARCH))
             described(self.workspace.session, f"{_listed(cliques)}, {name}{_tasks(name, parts)}")
             found = self._strategy(name)(program, store, context)
         except CannotServe as cannot:

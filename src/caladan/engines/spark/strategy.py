@@ -1,8 +1,8 @@
 """What a strategy is: one way of evaluating cliques on Spark.
 
     single    one task evaluates everything with the embedded engine          tasks/
-    cubed     a task for each cell of a cyclic body, no exchange              cube/
-    pivoted   a task for each part of the pivot's values, no exchange         tasks/
+    cubed     one shuffle to the cells of a cyclic body, a task for each      cube/
+    pivoted   one shuffle by the pivot, a task for each part of its values    tasks/
     meshed    tasks that exchange what is new, round by round                 mesh/
     frame     DataFrames, a job or more for every round                       frame/
 

@@ -16,12 +16,12 @@ from caladan.columns.kernels import machine
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.small_rounds.values import Numbers, PackedGroups, Term, Unsuitable
-from caladan.join.constraints.condition import AbsentStep, BindStep, TestStep
-from caladan.join.constraints.lookup import LookupStep
-from caladan.join.constraints.proposal import ProposeStep
+from caladan.join.constraints.condition import Assignment, Condition, NegatedAtom
+from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.expressions import Evaluator
+from caladan.join.extend import ExtendStep, PerRow
+from caladan.join.intersection import Intersection
 from caladan.join.plan import RulePlan
-from caladan.join.steps import Step
 from caladan.program import Comparison, Constant, Expression, Variable
 from caladan.rules.body import Version
 
@@ -90,18 +90,19 @@ class MachineTables:
 def add_rule(tables: MachineTables, head: StoredRelation, plan: RulePlan) -> tuple[int, int]:
     """Add a rule; the relation that seeds it, and where its steps start."""
     first, *others = plan.lasting_steps()
-    if not isinstance(first, LookupStep) or first.version is not Version.DELTA or first.bound:
+    seed = first.lookup
+    if seed is None or seed.version is not Version.DELTA or seed.bound:
         raise Unsuitable("a rule does not start with what is new")
     builder = _RuleBuilder(tables, plan.evaluator)
     start = len(tables.steps)
-    builder.seed(first)
+    builder.seed(seed)
     for step in others:
         builder.step(step)
     builder.emit(head, plan)
-    return tables.relation(_stored(first)), start
+    return tables.relation(_stored(seed)), start
 
 
-def _stored(lookup: LookupStep) -> StoredRelation:
+def _stored(lookup: AtomLookup) -> StoredRelation:
     """The relation that is looked into; views are of relations that do not change meanwhile."""
     found = lookup.relation
     return found if isinstance(found, StoredRelation) else found.relation
@@ -116,27 +117,33 @@ class _RuleBuilder:
         self._registers: dict[str, int] = {}
         self._numbers = Numbers(evaluator, self._registers, tables.domains, self._add)
 
-    def seed(self, lookup: LookupStep) -> None:
+    def seed(self, lookup: AtomLookup) -> None:
         seed = self._tables.relation(_stored(lookup))
         self._add(machine.SEED, seed, 0, [], *self._found(lookup))
 
-    def step(self, step: Step) -> None:
-        match step:
-            case LookupStep():
-                self._lookup(step)
-            case ProposeStep():
-                self._meet(step)
-            case AbsentStep():
-                if not step.bound:
-                    raise Unsuitable("a negated atom has nothing bound")
-                index = self._tables.index(step.relation, tuple(step.bound))
-                self._add(machine.ABSENT, index, 0, self._key(index, step.bound))
-            case TestStep():
-                self._test(step.comparison)
-            case BindStep():
-                self._registers[step.variable] = self._register(step.expression, step.domain)
-            case _:
+    def step(self, step: ExtendStep) -> None:
+        if isinstance(step.choice, PerRow):
+            if not all(isinstance(each, AtomLookup) for each in step.constraints):
                 raise Unsuitable("a rule goes through the guided search")
+            if step.choice.ways:
+                raise Unsuitable("rows choose which of two variables comes first")
+            self._meet(step.intersection)
+            return
+        for each in step.constraints:
+            match each:
+                case AtomLookup():
+                    self._lookup(each)
+                case NegatedAtom():
+                    if not each.bound:
+                        raise Unsuitable("a negated atom has nothing bound")
+                    index = self._tables.index(each.relation, tuple(each.bound))
+                    self._add(machine.ABSENT, index, 0, self._key(index, each.bound))
+                case Condition():
+                    self._test(each.comparison)
+                case Assignment():
+                    self._registers[each.variable] = self._register(each.expression, each.domain)
+                case _:
+                    raise Unsuitable("a rule goes through the guided search")
 
     def emit(self, head: StoredRelation, plan: RulePlan) -> None:
         if plan.body.cut is not None:
@@ -150,7 +157,7 @@ class _RuleBuilder:
         ]
         self._add(machine.EMIT, self._tables.relation(head), 0, key)
 
-    def _meet(self, step: ProposeStep) -> None:
+    def _meet(self, step: Intersection) -> None:
         """Atoms that meet in a variable; those with nothing bound only test."""
         proposing = [lookup for lookup in step.lookups if lookup.bound]
         if len(proposing) > 1:
@@ -159,12 +166,12 @@ class _RuleBuilder:
             self._lookup(lookup, distance if len(proposing) > 1 else 0)
         if len(proposing) > 1:
             for distance, lookup in enumerate(proposing, start=1 + len(proposing)):
-                self._lookup(step.confirming(lookup), distance)
+                self._lookup(step.known(lookup), distance)
         for lookup in step.lookups:
             if not lookup.bound:
-                self._lookup(step.confirming(lookup))
+                self._lookup(step.known(lookup))
 
-    def _lookup(self, lookup: LookupStep, distance: int = 0) -> None:
+    def _lookup(self, lookup: AtomLookup, distance: int = 0) -> None:
         if not lookup.bound:
             raise Unsuitable("an atom has nothing bound")
         index = self._tables.index(_stored(lookup), tuple(lookup.bound))
@@ -225,7 +232,7 @@ class _RuleBuilder:
     def _given(self, value: str | int) -> tuple[int, int]:
         return (self._registers[value], 0) if isinstance(value, str) else (-1, value)
 
-    def _found(self, lookup: LookupStep, packing: Any = None) -> tuple[list[Term], list[Term]]:
+    def _found(self, lookup: AtomLookup, packing: Any = None) -> tuple[list[Term], list[Term]]:
         """What a fact found binds, and what of it is checked."""
         base = self._tables.body(_stored(lookup)).base.packing
         packing = packing or base

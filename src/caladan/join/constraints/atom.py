@@ -11,7 +11,7 @@ import numpy as np
 from caladan.columns.layout import Counts, Keys, Words
 from caladan.columns.relation import StoredRelation
 from caladan.columns.views import ViewColumns
-from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.frontier import Bindings
 from caladan.rules.body import Version
 
@@ -57,7 +57,7 @@ class StoredAtom:
         copied = StoredRelation.of(self.relation.domains, every)
         return StoredAtom(copied, Version.FULL, self.arguments, self.name)
 
-    def under(self, bound: Collection[str], new: tuple[str, ...] = ()) -> LookupStep:
+    def under(self, bound: Collection[str], new: tuple[str, ...] = ()) -> AtomLookup:
         """The atom under what is bound and some more variables, whatever the others are."""
         first: dict[str, int] = {}
         equal: list[tuple[int, int]] = []
@@ -76,7 +76,7 @@ class StoredAtom:
         of_delta = self.version is Version.DELTA and len(first) > len({*first} & {*terms.values()})
         shown = ViewColumns(tuple(terms), tuple(equal), of_delta)
         placed = dict(enumerate(terms.values()))
-        return LookupStep(
+        return AtomLookup(
             self.relation if is_whole else self.relation.view(shown),
             self.version,
             {place: term for place, term in placed.items() if term not in new},

@@ -1,22 +1,27 @@
 """Conditions: what only keeps or computes, once the variables it reads are bound.
 
-AbsentStep   keep the solutions for which a negated atom has no fact
-BindStep     a variable equals an expression: bind it
-TestStep     keep the solutions for which a comparison holds
+NegatedAtom   keep the solutions for which a negated atom has no fact
+Condition     keep the solutions for which a comparison holds
+Assignment    a variable equals an expression: bind it
+EquationConstraint   a condition that proposes as well, whatever it can be solved for
+
+In a search a condition is `repeated`: where arithmetic fails for a row, the row stays, and the
+condition is tested again behind the search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from caladan.columns.domains import Domain, known_words
 from caladan.columns.index import Index
-from caladan.columns.layout import Mask
+from caladan.columns.layout import Counts, Mask
 from caladan.columns.relation import StoredRelation
 from caladan.join.arithmetic import Overflow
+from caladan.join.constraints.protocol import BodyConstraint
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.program import Comparison, Expression
@@ -25,25 +30,28 @@ from caladan.rules.body import Version, names
 
 
 @dataclass(frozen=True, slots=True)
-class AbsentStep:
+class NegatedAtom(BodyConstraint):
     """A negated atom; columns that match anything are not among the bound ones."""
 
     relation: StoredRelation
     bound: Mapping[int, str | int]
+    name: str = "test"
+
+    def __str__(self) -> str:
+        return self.name
 
     @property
     def reads(self) -> frozenset[str]:
         """The variables it needs."""
         return frozenset(v for v in self.bound.values() if isinstance(v, str))
 
-    @property
-    def binds(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
-
     def index(self) -> Index:
         """The relation by the bound columns."""
         return self.relation.index(tuple(self.bound), Version.FULL)
+
+    def prepare(self) -> None:
+        """Make the index."""
+        self.index()
 
     def apply(self, frontier: Bindings) -> Bindings:
         """The solutions without a match."""
@@ -55,8 +63,10 @@ class AbsentStep:
 
 
 @dataclass(frozen=True, slots=True)
-class BindStep:
+class Assignment(BodyConstraint):
     """A variable that is bound to an expression."""
+
+    is_pure = False
 
     evaluator: Evaluator
     variable: str
@@ -91,31 +101,72 @@ class BindStep:
 
 
 @dataclass(frozen=True, slots=True)
-class TestStep:
+class Condition(BodyConstraint):
     """A comparison."""
 
     evaluator: Evaluator
     comparison: Comparison
+    is_repeated: bool = False
+
+    def __str__(self) -> str:
+        span = self.comparison.span
+        return f"test of {', '.join(sorted(self.reads))}" if span is None else span.text
 
     @property
     def reads(self) -> frozenset[str]:
         """The variables it needs."""
         return names(self.comparison)
 
-    @property
-    def binds(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
-
     def apply(self, frontier: Bindings) -> Bindings:
         """The solutions for which it holds; what is beyond 64 bits equals nothing that is known."""
         try:
             return frontier.where(self.evaluator.holds(self.comparison, frontier))
-        except Overflow:
-            if self.comparison.operator != "=":
+        except ArithmeticError as problem:
+            if not isinstance(problem, Overflow) or self.comparison.operator != "=":
+                if self.is_repeated:
+                    return frontier
                 raise
             sides = (self.comparison.left, self.comparison.right)
             return self.apply(_computable(self.evaluator, sides, frontier))
+
+
+@dataclass(frozen=True, slots=True)
+class EquationConstraint(BodyConstraint):
+    """An equation: it proposes the one variable that is not bound, where it can be solved for it.
+
+    A value that no fact has, or that leaves 64 bits, is nobody's.
+    """
+
+    is_pure = False
+
+    test: Condition
+    solutions: Mapping[str, Assignment]
+
+    def __str__(self) -> str:
+        return str(self.test)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables of both sides."""
+        return self.test.reads
+
+    def estimate(self, frontier: Bindings, var: str) -> Counts | None:
+        """One, if the others are bound."""
+        solution = self.solutions.get(var)
+        return None if solution is None else solution.estimate(frontier, var)
+
+    def propose(self, frontier: Bindings, var: str, counts: Counts) -> Iterator[Bindings]:
+        """The value that makes it true, as far as can be told before it is tested."""
+        del counts
+        yield self.confirm(self.solutions[var].apply(frontier))
+
+    def apply(self, frontier: Bindings) -> Bindings:
+        """The rows for which it holds."""
+        return self.test.apply(frontier)
+
+    def influence(self, var: str) -> frozenset[str]:
+        """Whatever it is solved for."""
+        return frozenset(self.solutions) - {var} if var in self.variables else frozenset()
 
 
 def _computable(

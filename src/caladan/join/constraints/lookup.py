@@ -8,7 +8,7 @@ an equation or an overlap leaves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,14 +20,17 @@ from caladan.columns.rows import RowIndex
 from caladan.columns.views import ColumnView
 from caladan.join.constraints.narrowing import Narrowing
 from caladan.join.constraints.pairing import Pairing
+from caladan.join.constraints.protocol import BodyConstraint
 from caladan.join.frontier import Bindings
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
 
 @dataclass(frozen=True, slots=True)
-class LookupStep:
+class AtomLookup(BodyConstraint):
     """An atom. Columns are bound by variables or words, checked after they are read, or new."""
+
+    is_single = False
 
     relation: StoredRelation | ColumnView
     version: Version
@@ -37,6 +40,10 @@ class LookupStep:
     counting: bool
     within: Narrowing | None = None
     pairing: Pairing | None = None
+    name: str = "atom"
+
+    def __str__(self) -> str:
+        return self.name
 
     @property
     def reads(self) -> frozenset[str]:
@@ -141,6 +148,31 @@ class LookupStep:
         if self.bound:
             return self.matches(frontier).counts()
         return np.full(frontier.rows, self.relation.count())
+
+    def estimate(self, frontier: Bindings, var: str) -> Counts | None:
+        """How many facts agree with each row."""
+        return self.counts(frontier) if var in self.binds else None
+
+    def propose(self, frontier: Bindings, var: str, counts: Counts) -> Iterator[Bindings]:
+        """The rows with all that it binds."""
+        del var, counts
+        yield from self.run(frontier, self.binds | frontier.columns.keys())
+
+    def confirm(self, frontier: Bindings, var: str = "") -> Bindings:
+        """The rows that have a fact, by all that is bound."""
+        del var
+        known = self.known(frontier.columns.keys())
+        return next(known.run(frontier, frozenset(frontier.columns)))
+
+    def known(self, variables: Set[str]) -> AtomLookup:
+        """The lookup that tests some variables instead of binding them."""
+        tested = {c: name for c, name in self.new.items() if name in variables}
+        new = {c: name for c, name in self.new.items() if name not in variables}
+        return replace(self, bound={**self.bound, **tested}, new=new, within=None)
+
+    def prepare(self) -> None:
+        """Make the index."""
+        self.index()
 
     def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
         """The longer solutions, with the variables to keep."""

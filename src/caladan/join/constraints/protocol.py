@@ -26,14 +26,17 @@ are ranks (columns/ranks.py): the search has others, and translates (values.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caladan.join.frontier import Bindings
+
+if TYPE_CHECKING:
+    from caladan.join.extend import ExtendStep
 
 Var: TypeAlias = str
 Words: TypeAlias = NDArray[np.int64]
@@ -236,6 +239,66 @@ class JoinConstraint(Protocol):
     def influence(self, var: str) -> frozenset[str]:
         """Whose estimates change when a variable is bound."""
         ...
+
+
+class BodyConstraint:
+    """A `JoinConstraint` at its place in a body, where it is settled what is bound before it.
+
+    It `reads` some variables and `binds` others. One that is `single` gives a row at most one
+    solution, by `apply`; one that is `pure` makes no words and may be asked by several threads.
+    """
+
+    is_single = True
+    is_pure = True
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        raise NotImplementedError
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """The variables it binds."""
+        return frozenset()
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables it restricts."""
+        return self.reads | self.binds
+
+    @property
+    def part(self) -> Sequence[ExtendStep]:
+        """The steps of the part of the body that it stands for."""
+        return ()
+
+    def apply(self, frontier: Bindings) -> Bindings:
+        """The rows that it allows, with what it binds."""
+        raise NotImplementedError
+
+    def estimate(self, frontier: Bindings, var: str) -> Counts | None:
+        """One value, if it computes the variable."""
+        is_known = var in self.binds and self.reads <= frontier.columns.keys()
+        return np.ones(frontier.rows, np.int64) if is_known else None
+
+    def propose(self, frontier: Bindings, var: str, counts: Counts) -> Iterator[Bindings]:
+        """The rows with the one value that it computes."""
+        del var, counts
+        yield self.apply(frontier)
+
+    def confirm(self, frontier: Bindings, var: str = "") -> Bindings:
+        """The rows that it allows, once all that it reads is bound."""
+        del var
+        return self.apply(frontier) if self.reads <= frontier.columns.keys() else frontier
+
+    def influence(self, var: str) -> frozenset[str]:
+        """What it computes."""
+        return self.binds - {var} if var in self.reads else frozenset()
+
+    def prepare(self) -> None:
+        """Make the indexes that it reads, before several threads want them at once."""
+
+    def restart(self) -> None:
+        """Forget what was found so far: relations have changed since."""
 
 
 def remaining(constraint: JoinConstraint, frontier: Bindings) -> Bindings:

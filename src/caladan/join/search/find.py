@@ -21,26 +21,23 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
 
 from caladan.columns.interner import Tuples
 from caladan.join.arithmetic import blamed
-from caladan.join.constraints.condition import AbsentStep, BindStep, TestStep
 from caladan.join.constraints.protocol import Var
 from caladan.join.estimates import estimates, grade_named
+from caladan.join.extend import ExtendStep, PerRow, solutions
 from caladan.join.frontier import Bindings
-from caladan.join.guided import SearchStep
-from caladan.join.meeting import SearchBody, forget_unused
+from caladan.join.intersection import SearchBody, forget_unused
 from caladan.join.plan import RulePlan
-from caladan.join.rollup import RollupStep
 from caladan.join.search.library import Data, Library
 from caladan.join.search.question import Question, Way
-from caladan.join.semijoin import SemijoinStep
+from caladan.join.search.triples import is_triples, triples
 from caladan.join.statistics import Statistics
-from caladan.join.steps import Step
 from caladan.language.deals import literals
 from caladan.language.deals.cursor import Cursor, SyntaxFailure
 from caladan.language.deals.tokens import END
@@ -66,6 +63,7 @@ def find(
     `relations` are Arrow tables, data frames, lists of rows, or a `Library`, which keeps what it
     has encoded for the next question. `variables` are names, separated by blanks or as a sequence;
     other variables of the body begin with a capital letter.
+    Both may be one text in triples, `"(find [?x ?y] [?x :parent ?y])"` (triples.py).
     `constraints` are objects with the methods of a constraint, or predicates on several variables;
     `by_variable` has a set, a range, a function or a constraint for one variable each.
 
@@ -74,6 +72,11 @@ def find(
     [('jessica', 'ghanima'), ('jessica', 'leto')]
     """
     library = relations if isinstance(relations, Library) else Library(relations)
+    listed = {*by_variable}
+    if is_triples(variables):
+        asked = triples(cast("str", variables))
+        variables, listed = asked.asked, listed | asked.variables
+        body = f"{asked.body}, {body}" if asked.body and body else asked.body or body
     names = tuple(variables.replace(",", " ").split() if isinstance(variables, str) else variables)
     for name in names:
         if not name.isidentifier() or name == "_":
@@ -81,7 +84,7 @@ def find(
     if len(set(names)) < len(names):
         raise error("C050", "a variable is listed twice")
     grade_named(search)
-    parsed = parse_body(body, {*names, *by_variable})
+    parsed = parse_body(body, listed.union(names))
     question = Question(
         library, names, parsed, [(None, c) for c in constraints] + [*by_variable.items()]
     )
@@ -150,20 +153,23 @@ class Found:
             constraints=way.constraints,
         )
 
-    def _steps(self, plan: RulePlan) -> list[Step]:
+    def _steps(self, plan: RulePlan) -> list[ExtendStep]:
         """The steps of a plan; the first answers of a search come in small pieces."""
         return [
-            replace(step, first=1, width=self._width, statistics=self.statistics)
-            if isinstance(step, SearchStep)
+            replace(
+                step,
+                choice=replace(step.choice, first=1, width=self._width, statistics=self.statistics),
+            )
+            if isinstance(step.choice, PerRow)
             else step
             for step in plan.steps()
         ]
 
-    def _searches(self, plan: RulePlan) -> Iterator[tuple[SearchStep, list[Var]]]:
+    def _searches(self, plan: RulePlan) -> Iterator[tuple[ExtendStep, list[Var]]]:
         """The search among the steps of a plan, if there is one, and what it is to bind."""
         steps = self._steps(plan)
         for place, step in enumerate(steps):
-            if isinstance(step, SearchStep):
+            if isinstance(step.choice, PerRow):
                 rest = (each.reads for each in steps[place + 1 :])
                 yield step, step.wanted((), plan.body.needed.union(*rest))
 
@@ -183,7 +189,8 @@ class Found:
         repeats = len(self._plans) > 1 or any(self._repeats(plan) for _, plan in self._plans)
         for way, plan in self._plans:
             with blamed(way.rule):
-                for batch in _solutions(self._steps(plan), Bindings(1, {}), way.body.needed):
+                needed = way.body.needed
+                for batch in solutions(self._steps(plan), Bindings(1, {}), needed, needed):
                     columns = {
                         name: plan.evaluator.words(Variable(name), batch, domain.coding)
                         for name, domain in self._domains.items()
@@ -195,25 +202,6 @@ class Found:
                         found = Bindings(len(fresh), found.at(rows, columns))
                     if found.rows:
                         yield found
-
-
-def _solutions(
-    steps: Sequence[Step], frontier: Bindings, needed: frozenset[Var]
-) -> Iterator[Bindings]:
-    """The solutions of some steps, as they are asked for."""
-    for place, step in enumerate(steps):
-        if not frontier.rows:
-            return
-        if isinstance(step, AbsentStep | BindStep | TestStep):
-            frontier = step.apply(frontier)
-            continue
-        assert not isinstance(step, SemijoinStep | RollupStep)  # all atoms are searched
-        rest = steps[place + 1 :]
-        for longer in step.run(frontier, needed.union(*(each.reads for each in rest))):
-            yield from _solutions(rest, longer, needed)
-        return
-    if frontier.rows:
-        yield frontier
 
 
 def parse_body(text: str, variables: Collection[str], name: str = "<find>") -> tuple[Literal, ...]:

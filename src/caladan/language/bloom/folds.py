@@ -214,6 +214,41 @@ class UserFold(FoldState):
         return self.so_far
 
 
+class DictFold:
+    """A fold of the user's own over a dict, which its function changes or makes anew."""
+
+    def __init__(self, code: Callable[[dict[Any, Any], tuple[Any, ...]], Any]) -> None:
+        self.code = code
+
+    def __call__(self, so_far: dict[Any, Any], *values: Any) -> dict[Any, Any]:
+        made = self.code(so_far, values)
+        if made is None:
+            return so_far  # changed in place
+        if not isinstance(made, dict):
+            raise TypeError(f"a fold over a dict gives a dict, not {made!r}")
+        return made  # pyright: ignore[reportUnknownVariableType]
+
+
+class _DictState(FoldState):
+    """A dict of the user's fold; its pairs are the value."""
+
+    __slots__ = ("code", "so_far")
+
+    def __init__(self, code: DictFold, initial: Any) -> None:
+        self.code = code
+        self.so_far: dict[Any, Any] = dict(initial)
+
+    def add(self, values: tuple[Any, ...]) -> None:
+        self.so_far = self.code(self.so_far, *values)
+
+    def remove(self, values: tuple[Any, ...]) -> bool:
+        return False
+
+    @property
+    def value(self) -> Any:
+        return frozen(self.so_far)
+
+
 def _first_of_any(one: Any, other: Any) -> Any:
     """The first of two values of any types."""
     return other if ordered(other) < ordered(one) else one
@@ -221,6 +256,8 @@ def _first_of_any(one: Any, other: Any) -> Any:
 
 def running(name: str, code: Callable[..., Any] | None, initial: Any) -> FoldState:
     """The state of an aggregate over nothing."""
+    if isinstance(code, DictFold):
+        return _DictState(code, initial)
     if code is not None:
         return UserFold(code, initial)
     row = lookup(name)

@@ -63,11 +63,12 @@ def outer_joined(query: Query, on: Sequence[object], named: dict[str, str]) -> Q
         )
     pairs = matched(query, on, named)
     width, flat = len(left.columns), pairs.flat()
-    partners = replace(pairs, columns=pairs.columns[:width]).kept(CollectionKind.STREAM)
+    partners = replace(pairs, columns=flat).kept(CollectionKind.STREAM)
     alone = left.absent(partners, dict(enumerate(value for _, value in left.columns)))
     padded = (*(value for _, value in alone.columns), *(NOTHING for _ in flat[width:]))
     kept = query.recorder.element(CollectionKind.STREAM, [name for name, _ in flat])
-    for each, values in ((pairs, tuple(value for _, value in flat)), (alone, padded)):
+    both = tuple(value for _, value in partners.columns)
+    for each, values in ((partners, both), (alone, padded)):
         query.recorder.rule(Head(kept.name, values), each.literals)
     return facts_of(kept, query.recorder).under(query.as_parts())
 

@@ -8,6 +8,7 @@ that use these alone never take anything back, and need no coordination.
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final, Self, cast
 
@@ -172,6 +173,7 @@ class LSet(_Single):
     word = "lset"
     monotone = frozenset(
         {"contains", "size", "map", "filter", "intersect", "product", "eqjoin", "each", "merge"}
+        | {"group_count"}
     )
 
     def __init__(self, items: Iterable[Hashable] = ()) -> None:
@@ -236,6 +238,12 @@ class LSet(_Single):
             for right in by.get(tuple(left[place] for place in places), ())
         )
         return LSet(pair for pair in pairs if pair is not None)
+
+    def group_count(self, places: Iterable[int]) -> LMap:
+        """How many tuples agree in some places, by what they have there. Monotone."""
+        chosen = tuple(places)
+        groups = Counter(tuple(item[place] for place in chosen) for item in self.value)
+        return LMap({group: LMax(count) for group, count in groups.items()})
 
 
 class LPSet(LSet):

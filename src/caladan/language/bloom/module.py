@@ -190,8 +190,21 @@ class ModuleType(type):
         return _ClassBody()
 
 
+class _Halt:
+    """`self.halt`: a collection that is declared once a rule uses it, one for all modules."""
+
+    def __get__(self, module: Module | None, owner: type | None = None) -> Any:
+        return self if module is None else module.collection_named("halt")
+
+    def __set__(self, module: Module, value: object) -> None:
+        """`self.halt |= …` has made its rule."""
+
+
 class Module(metaclass=ModuleType):
     """What has collections and rules. Subclasses that are run extend `Bloom`."""
+
+    halt = _Halt()
+    """A scratch: `run()` ends after a tick in which it has facts."""
 
     def __init__(self, address: str = "") -> None:
         self._wire_up(Recorder(address), "")
@@ -236,6 +249,9 @@ class Module(metaclass=ModuleType):
         return self._recorder
 
     def collection_named(self, name: str) -> Collection:
+        if name == "halt" and name not in self._collections:
+            halt = Collection(schema(name, CollectionKind.SCRATCH))
+            self._collections[name] = halt.bound(self._recorder, "", name)
         return self._collections[name]
 
     def part_named(self, name: str) -> Module:
@@ -269,7 +285,7 @@ def _attributes(owner: type) -> Iterator[tuple[str, object, type]]:
         yield name, value, where
 
 
-_RESERVED: set[str] = {CLOCK}
+_RESERVED: set[str] = {CLOCK, "halt"}
 
 
 def _check_names(owner: type) -> None:

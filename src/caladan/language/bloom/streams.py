@@ -20,6 +20,7 @@ from caladan.language.bloom.expressions import (
     is_function,
     row_type,
 )
+from caladan.language.bloom.folds import DictFold
 from caladan.language.bloom.joins import best, grouped, matched, numbered, outer_joined, without
 from caladan.language.bloom.queries import Query
 from caladan.language.bloom.schema import MERGES, CollectionKind
@@ -241,7 +242,9 @@ class FactSource:
     ) -> Stream:
         """A fold over the rows; over no rows at all, without groups, `initial`.
 
-        A tuple fills several columns of the collection that takes it.
+        A tuple fills several columns of the collection that takes it. A dict as `initial` is
+        changed by the function, or made anew: each of its pairs is a row, behind the columns of
+        the group.
         """
         query = self.query()
         columns = tuple(name for name, _ in query.flat())
@@ -250,9 +253,14 @@ class FactSource:
         def fold(so_far: Any, *values: Any) -> Any:
             return frozen(code(so_far, row(*values)))
 
-        one = Aggregation("reduce", columns, name, fold, frozen(initial))
+        is_dict = isinstance(initial, dict)
+        folded_by = DictFold(lambda so_far, values: code(so_far, row(*values))) if is_dict else fold
+        one = Aggregation("reduce", columns, name, folded_by, frozen(initial))
         flat = query if len(query.parts) < 2 else query.alone(query.flat())
-        return Stream(grouped(flat, _keys(by), [one]))
+        made = grouped(flat, _keys(by), [one])
+        if not is_dict:
+            return Stream(made)
+        return Stream(replace(made.unnested(made.column_names()[-1], (name,)), is_spread=True))
 
     def sort(
         self,

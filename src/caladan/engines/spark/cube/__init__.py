@@ -1,7 +1,7 @@
 """HyperCube: a cyclic body across the cluster, in one job.
 
-    strategy  *cubed*, where every task can have all inputs: a task for each cell
-    plan      where facts are exchanged, as in *frame*: what of a rule is solved together
+    strategy  *cubed*: facts go to their cells as Arrow, a task for each cell
+    plan      where frames are exchanged, as in *frame*: what of a rule is solved together
     spread    facts of all atoms to the cells where they are needed, heavy values split
     task      what a task does with the facts of its cells
 

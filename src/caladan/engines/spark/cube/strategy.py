@@ -1,8 +1,8 @@
-"""Strategy *cubed*: a task for each cell, no exchange.
+"""Strategy *cubed*: a task for each cell, one exchange.
 
-A clique that is not recursive, with a cyclic body, is solved in cells: every task has all inputs,
-keeps the facts that agree with its cell (tasks/cells.py), and finds the solutions among them. What
-cells derive is put together (`merged`) unless it is known to be different in every cell.
+A clique that is not recursive, with a cyclic body, is solved in cells: every task is sent the facts
+that agree with its cell (tasks/cells.py), and finds the solutions among them. What cells derive is
+put together (`merged`) unless it is known to be different in every cell.
 
 What cells derived of a relation, as one: facts once, groups of an aggregate combined.
 
@@ -26,7 +26,8 @@ from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources.table import SparkTable, distinct, held
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks import job
-from caladan.engines.spark.tasks.cells import Shares, product, shares
+from caladan.engines.spark.tasks.cells import ByCell, Shares, product, sampled_columns, shares
+from caladan.engines.spark.tasks.exchange import SAMPLED
 from caladan.engines.spark.tasks.strategies import in_parts
 from caladan.program import Variable
 from caladan.program.diagnostics import CaladanError
@@ -99,7 +100,7 @@ def cubed(
     cut = tuple(_cut(rule, sizes, context.parts) for rule in clique.exit_rules)
     cells = max(product(each, each) for each in cut)
     apart = cells == 1 or _is_apart(program, info, clique.exit_rules, cut)
-    work = replace(job.work_on(program, store, context, cells), cut=cut)
+    work = job.work_on(program, store, context, _by_cell(program, store, context, cut, sizes))
     if not apart:  # what has to be put together is needed in any case
         work = replace(work, keeping=replace(work.keeping, rate=inf))
 
@@ -126,6 +127,21 @@ def cubed(
         return found if apart else put_together(found)
 
     return in_parts("cubed", work, context, finish, apart=apart)
+
+
+def _by_cell(
+    program: DeltaProgram,
+    store: Mapping[str, SparkTable],
+    context: Context,
+    cut: tuple[Shares, ...],
+    sizes: Mapping[str, int],
+) -> ByCell:
+    """How facts are cut into cells; a small job before looks for heavy values where facts are."""
+    columns = sampled_columns(program, cut)
+    steps = {name: max(size // SAMPLED, 1) for name, size in sizes.items()}
+    pieces = job.cut_pieces(store, context, {name for name, _ in columns})
+    spark = context.workspace.session.sparkContext
+    return ByCell.of(program, cut, job.samples_of(pieces, columns, steps, spark))
 
 
 def _cut(rule: DeltaRule, sizes: Mapping[str, int], cells: int) -> Shares:

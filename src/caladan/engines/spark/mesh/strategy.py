@@ -42,7 +42,7 @@ def meshed(
     listener = MeshListener(context.events, clique.relations)
     if reason := why_too_much(list(store.values()), context, tasks):
         raise CannotServe(reason)
-    work = work_on(program, store, context, None)
+    work = work_on(program, store, context)
     try:
         result = job.run(work, tasks, listener.hear, context)
     except (PySparkException, Py4JError) as problem:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import pyarrow as pa
@@ -140,6 +141,20 @@ class BroadcastShipment:
 
 
 @dataclass(frozen=True, slots=True)
+class ShipmentSlice(_Unstored):
+    """One of `count` slices of another shipment, whose storage is not its own."""
+
+    of: Shipment
+    number: int
+    count: int
+
+    def read(self) -> pa.Table:
+        facts = self.of.read()
+        begin, end = (facts.num_rows * n // self.count for n in (self.number, self.number + 1))
+        return facts.slice(begin, end - begin)
+
+
+@dataclass(frozen=True, slots=True)
 class ReceivedShipment(_Unstored):
     """Facts in the columns of the engine's frames that came to a task as rows of one."""
 
@@ -162,6 +177,25 @@ def ship(table: SparkTable, workspace: Workspace) -> Shipment:
             table.shipped = _shipped(facts, table.columns, workspace)
         workspace.check()
     return table.shipped
+
+
+def pieces_of(table: SparkTable, workspace: Workspace) -> list[Shipment]:
+    """A table in pieces, for tasks to read one each: as many as run at once, or its files.
+
+    Facts of this process that no folder brings to tasks go with them, not to all as a broadcast.
+    """
+    is_near = workspace.staging.is_on_every_disk or table.shipped is not None
+    if table.held is not None and table.columns and not is_near:
+        facts = cast("Any", table.held.given).cast(arrow_schema(table.columns))
+        count = max(workspace.parallelism, facts.nbytes // _STREAM_BYTES + 1)
+        ends = [facts.num_rows * n // count for n in range(count + 1)]
+        pairs = [(begin, end) for begin, end in pairwise(ends) if end > begin]
+        return [InlineShipment(stream_of(facts.slice(b, e - b))) for b, e in pairs]
+    shipped = ship(table, workspace)
+    if isinstance(shipped, StagedShipment):
+        return [StagedShipment((file,), shipped.columns, own=False) for file in shipped.files]
+    count = workspace.parallelism
+    return [ShipmentSlice(shipped, number, count) for number in range(count)]
 
 
 def _is_elsewhere(table: SparkTable) -> bool:

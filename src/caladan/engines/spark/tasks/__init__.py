@@ -4,6 +4,7 @@
     job         the driver's side: one Spark job, and tables of what its tasks hand out
     work        what tasks are to do, as it travels; the functions that Spark maps
     task        what a task does: read, evaluate, hand out
+    exchange    inputs that tasks have a share of, through Spark's shuffle
     connect     *single* with Spark Connect, where there are no RDDs
     cells       what a cell of a cyclic body evaluates; into how many slices variables are cut
     shard       which part, or slice, values fall to

@@ -1,4 +1,4 @@
-"""What one cell of a clique evaluates, taken from all facts. No exchange: every task has them all.
+"""What one cell of a clique evaluates, and which facts go there.
 
 `shares` says how many slices each variable is cut into. The number of a cell is made of one digit
 for each variable that is cut, its slice. Of every atom a cell has the facts that agree with its
@@ -9,23 +9,27 @@ its atoms is the *anchor*: there, facts with a heavy value are dealt out over al
 of the whole fact, and of the other atoms such facts are in every slice. Each solution is still
 found in one cell: the one to which the facts of the anchors went.
 
+`ByCell` says which relations have shares, `spread` cuts facts into them, a cell at a time, and
 `in_cell` makes a program like any other: its scans read relations that have the facts of the cell
-(`arc#0`), and whoever evaluates it need not know of cells.
+(`arc#0`), and whoever evaluates it need not know of cells. Heavy values are found in samples that
+were taken wherever facts are (`sampled`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from caladan.data.schema import table_of
-from caladan.engines.spark.tasks.shard import hashes, mixed, only, slices
+from caladan.columns.ranks import arrow_of
+from caladan.data.schema import empty_table, table_of
+from caladan.engines.spark.tasks.shard import grouped, hashes, mixed, only, slices
 from caladan.rules.body import Scan
 from caladan.rules.program import DeltaProgram, DeltaRule
 
@@ -37,7 +41,6 @@ Atom: TypeAlias = "tuple[Sequence[str], int]"
 Shares: TypeAlias = "Mapping[str, int]"
 """How many slices each variable is cut into; one that is not named is not cut."""
 
-SAMPLED: Final = 50_000  # facts of an atom that are looked at for heavy values
 _UNEVEN: Final = 1.25  # times the facts that a slice should have
 _HEAVY: Final = 4  # a heavy value has so many times less than a slice, or more
 
@@ -73,18 +76,6 @@ def product(variables: Collection[str], shares: Shares) -> int:
     return total
 
 
-def digits(cell: int, shares: Shares) -> dict[str, int]:
-    """The slice of each variable in a cell.
-
-    >>> digits(5, {"x": 2, "y": 1, "z": 3})
-    {'x': 1, 'y': 0, 'z': 2}
-    """
-    found: dict[str, int] = {}
-    for name, share in shares.items():
-        cell, found[name] = divmod(cell, share)
-    return found
-
-
 def _ways(variables: int, cells: int) -> Iterator[tuple[int, ...]]:
     """Shares whose product is at most `cells`; of many cells, powers of two will do."""
     if not variables:
@@ -97,138 +88,242 @@ def _ways(variables: int, cells: int) -> Iterator[tuple[int, ...]]:
             yield (step, *rest)
 
 
-def in_cell(
-    program: DeltaProgram, facts: Mapping[str, pa.Table], cell: int, cut: Sequence[Shares]
-) -> tuple[DeltaProgram, dict[str, pa.Table]]:
-    """The program and the facts of a cell; for each rule of its one clique there are shares."""
-    (clique,) = program.cliques
-    (head,) = clique.relations
-    given = _CellFacts(program, facts)
-    rules: list[DeltaRule] = []
-    for rule, shares in zip(clique.exit_rules, cut, strict=True):
-        if cell < product(list(shares), shares):
-            rules.append(_within(rule, _Body(given, rule.body.atoms, shares), cell))
-    relations = {head: program.relations[head]}
-    store: dict[str, pa.Table] = {}
-    if cell == 0:  # what the head is given is no solution of any rule
-        written = {head: program.facts[head]} if head in program.facts else {}
-    else:
-        relations[head] = replace(relations[head], takes_data=False)
-        written = {}
-    if relations[head].takes_data:
-        store[head] = facts[head]
-    for name in {name for rule in rules for name in rule.body.read}:
-        origin, mask = given.chosen.get(name, (name, None))
-        whole = given.table(origin)
-        store[name] = whole if mask is None else only(whole, mask)
-        info = program.relations[origin]
-        relations[name] = replace(info, name=name, takes_data=True, is_derived=False)
-    own = replace(clique, exit_rules=tuple(rules))
-    made = replace(program, relations=relations, facts=written, cliques=(own,))
-    return made, store
+Column: TypeAlias = "tuple[str, int]"
 
 
 @dataclass(frozen=True, slots=True)
-class _CellFacts:
-    """The facts that all cells have, and what was taken from them for this one."""
+class HashSample:
+    """Hashes of some values of a column: one of every `step`."""
 
-    program: DeltaProgram
-    facts: Mapping[str, pa.Table]
-    chosen: dict[str, tuple[str, Mask]] = field(default_factory=dict)
-    _hashed: dict[tuple[str, int], Hashes] = field(default_factory=dict)
+    hashed: Hashes
+    step: int
 
-    def table(self, name: str) -> pa.Table:
-        """The facts of a relation, from data and from the program."""
-        rows = self.program.facts.get(name)
-        data = [self.facts[name]] if name in self.facts else []
-        if rows or not data:
-            data.append(table_of(rows or (), self.program.relations[name].columns))
-        return pa.concat_tables(data) if len(data) > 1 else data[0]
 
-    def hashed(self, name: str, column: int) -> Hashes:
-        """Hashes of a column's values."""
-        found = self._hashed.get((name, column))
-        if found is None:
-            found = self._hashed[name, column] = hashes(self.table(name).column(column))
-        return found
+Samples: TypeAlias = "Mapping[Column, HashSample]"
 
-    def dealt(self, name: str) -> Hashes:
+
+@dataclass(frozen=True, slots=True)
+class CellCut:
+    """A column of an atom that is cut: a cell has the facts of slice (cell // stride) % share.
+
+    `heavy` are hashes of its heavy values; the anchor deals facts that have one out, and of other
+    atoms they are in every slice.
+    """
+
+    column: int
+    share: int
+    stride: int
+    heavy: tuple[int, ...] = ()
+    is_anchor: bool = False
+
+    def digit(self, cell: int) -> int:
+        """The slice that a cell has."""
+        return cell // self.stride % self.share
+
+    def mask(self, cell: int, hashed: _Hashed) -> Mask:
+        """Which facts a cell has."""
+        values, digit = hashed.column(self.column), self.digit(cell)
+        mine = slices(values, self.share) == digit
+        if not self.heavy:
+            return mine
+        heavy = np.isin(values, np.array(self.heavy, np.uint64))
+        everywhere: Any = slices(hashed.dealt, self.share) == digit if self.is_anchor else True
+        return np.where(heavy, everywhere, mine)
+
+
+@dataclass(frozen=True, slots=True)
+class CellShare:
+    """A relation `name` of which each cell has those facts of relation `of` that all cuts leave."""
+
+    name: str
+    of: str
+    cuts: tuple[CellCut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ByCell:
+    """How the facts of a clique are cut into cells.
+
+    `reads` has for each rule, and each atom of it, the relation that the atom reads in a cell.
+    """
+
+    shares: tuple[CellShare, ...]
+    whole: frozenset[str]
+    """The relations that every cell has whole."""
+    parts: int
+    reads: tuple[tuple[str, ...], ...]
+    cut: tuple[Shares, ...]
+
+    @staticmethod
+    def of(program: DeltaProgram, cut: Sequence[Shares], samples: Samples) -> ByCell:
+        """That of the one clique of a program, given the shares of each rule's variables."""
+        (clique,) = program.cliques
+        names: dict[tuple[str, tuple[CellCut, ...]], str] = {}
+        reads: list[tuple[str, ...]] = []
+        whole: set[str] = set(clique.relations)
+        for rule, shares in zip(clique.exit_rules, cut, strict=True):
+            mine: list[str] = []
+            for number, cuts in enumerate(_cuts(rule.body.atoms, shares, samples)):
+                of = rule.body.atoms[number].relation
+                if cuts:
+                    mine.append(names.setdefault((of, cuts), f"{of}#{len(names)}"))
+                else:
+                    mine.append(of)
+                    whole.add(of)
+            reads.append(tuple(mine))
+            whole.update(scan.relation for scan in rule.body.absents)
+        found = tuple(CellShare(name, of, cuts) for (of, cuts), name in names.items())
+        cells = max(product(list(each), each) for each in cut)
+        return ByCell(found, frozenset(whole), cells, tuple(reads), tuple(cut))
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The relations whose facts are cut."""
+        return frozenset(share.of for share in self.shares)
+
+    def spread(self, name: str, facts: pa.Table) -> Iterator[tuple[int, str, pa.Table]]:
+        """Some facts of a relation, cut: the cell, the name of the share, and what it has."""
+        mine = [share for share in self.shares if share.of == name]
+        if not mine or not facts.num_rows:
+            return
+        hashed = _Hashed(facts)
+        for share in mine:
+            if any(cut.heavy for cut in share.cuts):
+                for cell in range(self.parts):
+                    mask: Any = True
+                    for cut in share.cuts:
+                        mask &= cut.mask(cell, hashed)
+                    if mask.any():
+                        yield cell, share.name, only(facts, mask)
+                continue
+            code = np.zeros(facts.num_rows, np.int64)
+            for cut in share.cuts:
+                code = code * cut.share + slices(hashed.column(cut.column), cut.share)
+            found = dict(grouped(facts, code))
+            for cell in range(self.parts):
+                wanted = 0
+                for cut in share.cuts:
+                    wanted = wanted * cut.share + cut.digit(cell)
+                if wanted in found:
+                    yield cell, share.name, found[wanted]
+
+
+class _Hashed:
+    """Hashes of facts, by column and of whole facts, once somebody asks for them."""
+
+    def __init__(self, facts: pa.Table) -> None:
+        self._facts = facts
+        self._columns: dict[int, Hashes] = {}
+
+    def column(self, number: int) -> Hashes:
+        """Hashes of the values of a column."""
+        if number not in self._columns:
+            self._columns[number] = hashes(cast("Any", self._facts).column(number))
+        return self._columns[number]
+
+    @cached_property
+    def dealt(self) -> Hashes:
         """Hashes of whole facts."""
-        total = np.zeros(self.table(name).num_rows, np.uint64)
-        for column in range(len(self.program.relations[name].columns)):
-            total = mixed(total + self.hashed(name, column))
+        total = np.zeros(self._facts.num_rows, np.uint64)
+        for number in range(self._facts.num_columns):
+            total = mixed(total + self.column(number))
         return total
 
-    def choose(self, name: str, mask: Mask) -> str:
-        """A name for some facts of a relation; the same facts have the same name."""
-        for known, (origin, other) in self.chosen.items():
-            if origin == name and np.array_equal(other, mask):
-                return known
-        made = f"{name}#{len(self.chosen)}"
-        self.chosen[made] = name, mask
-        return made
+
+def sampled_columns(program: DeltaProgram, cut: Sequence[Shares]) -> frozenset[Column]:
+    """The columns that are cut, of which samples are wanted."""
+    (clique,) = program.cliques
+    found: set[Column] = set()
+    for rule, shares in zip(clique.exit_rules, cut, strict=True):
+        for atom in rule.body.atoms:
+            places = ((name, _place(atom, name)) for name, share in shares.items() if share > 1)
+            found.update((atom.relation, place) for _, place in places if place is not None)
+    return frozenset(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
-    """A rule's atoms, and the shares of its variables."""
-
-    given: _CellFacts
-    atoms: Sequence[Scan]
-    shares: Shares
-
-    def hashed(self, number: int, variable: str) -> Hashes | None:
-        """Hashes of a variable's values in an atom; None if the atom does not have it."""
-        atom = self.atoms[number]
-        for column, argument in enumerate(atom.arguments):
-            if getattr(argument, "name", None) == variable:
-                return self.given.hashed(atom.relation, column)
-        return None
-
-    def heavy(self, variable: str) -> tuple[int, Hashes]:
-        """The anchor of a variable, and its heavy values; the anchor is -1 if it has none."""
-        share = self.shares[variable]
-        met: list[tuple[float, int, Hashes]] = []
-        for number in range(len(self.atoms)):
-            values = self.hashed(number, variable)
-            if values is None or not values.size:
-                continue
-            sample = values[:: max(values.size // SAMPLED, 1)]
-            sizes = np.bincount(slices(sample, share), minlength=share)
-            if sizes.max() * share <= _UNEVEN * sample.size:
-                continue
-            found, counts = np.unique(sample, return_counts=True)
-            is_heavy = counts > max(sample.size / (_HEAVY * share), 1)
-            facts = float(counts[is_heavy].sum()) / sample.size * values.size
-            met.append((facts, number, found[is_heavy]))
-        some = [each for each in met if each[2].size]
-        if not some:
-            return -1, np.zeros(0, np.uint64)
-        return max(some, key=lambda each: each[0])[1], np.concatenate([each[2] for each in some])
+def sampled(facts: pa.Table, column: int, step: int) -> Hashes:
+    """Hashes of the values of a column in every `step`-th fact."""
+    rows = np.arange(0, facts.num_rows, step)
+    return hashes(cast("Any", facts).column(column).take(arrow_of(rows)))
 
 
-def _within(rule: DeltaRule, body: _Body, cell: int) -> DeltaRule:
-    """The rule, with scans that read what the cell has of their relations."""
-    masks: dict[int, Mask] = {}
-    for variable, digit in digits(cell, body.shares).items():
-        share = body.shares[variable]
-        if share == 1:
+def in_cell(
+    program: DeltaProgram, shared: Mapping[str, pa.Table], cell: int, cut: ByCell
+) -> tuple[DeltaProgram, dict[str, pa.Table]]:
+    """The program of a cell, and its facts, given its shares and what all cells have whole."""
+    (clique,) = program.cliques
+    (head,) = clique.relations
+    origins = {share.name: share.of for share in cut.shares}
+    rules: list[DeltaRule] = []
+    for rule, names, shares in zip(clique.exit_rules, cut.reads, cut.cut, strict=True):
+        if cell < product(list(shares), shares):
+            atoms = [replace(a, relation=n) for a, n in zip(rule.body.atoms, names, strict=True)]
+            rules.append(replace(rule, body=rule.body.with_atoms(atoms)))
+    relations = {head: program.relations[head]}
+    store: dict[str, pa.Table] = {}
+    written = dict[str, Any]()
+    if cell:  # what the head is given is no solution of any rule
+        relations[head] = replace(relations[head], takes_data=False)
+    elif head in program.facts:
+        written[head] = program.facts[head]
+    if relations[head].takes_data:
+        store[head] = shared[head]
+    for name in {name for rule in rules for name in rule.body.read}:
+        of = origins.get(name, name)
+        info = program.relations[of]
+        store[name] = shared.get(name, empty_table(info.columns))
+        if rows := program.facts.get(of):
+            facts = table_of(rows, info.columns)
+            mine = [facts]
+            if name in origins:
+                mine = [f for c, to, f in cut.spread(of, facts) if (c, to) == (cell, name)]
+            store[name] = pa.concat_tables([store[name], *mine])
+        relations[name] = replace(info, name=name, takes_data=True, is_derived=False)
+    own = replace(clique, exit_rules=tuple(rules))
+    return replace(program, relations=relations, facts=written, cliques=(own,)), store
+
+
+def _cuts(atoms: Sequence[Scan], shares: Shares, samples: Samples) -> Iterator[tuple[CellCut, ...]]:
+    """For each atom of a body the cuts of its columns."""
+    found: list[list[CellCut]] = [[] for _ in atoms]
+    stride = 1
+    for variable, share in shares.items():
+        if share > 1:
+            anchor, heavy = _heavy(atoms, variable, share, samples)
+            hashed = tuple(map(int, heavy))
+            for number, atom in enumerate(atoms):
+                if (place := _place(atom, variable)) is not None:
+                    is_anchor = bool(hashed) and number == anchor
+                    found[number].append(CellCut(place, share, stride, hashed, is_anchor))
+        stride *= share
+    return (tuple(cuts) for cuts in found)
+
+
+def _place(atom: Scan, variable: str) -> int | None:
+    """The column of an atom that has a variable; None if none has."""
+    named = (i for i, a in enumerate(atom.arguments) if getattr(a, "name", None) == variable)
+    return next(named, None)
+
+
+def _heavy(
+    atoms: Sequence[Scan], variable: str, share: int, samples: Samples
+) -> tuple[int, Hashes]:
+    """The anchor of a variable, and its heavy values; the anchor is -1 if it has none."""
+    met: list[tuple[float, int, Hashes]] = []
+    for number, atom in enumerate(atoms):
+        place = _place(atom, variable)
+        sample = None if place is None else samples.get((atom.relation, place))
+        if sample is None or not sample.hashed.size:
             continue
-        anchor, heavy = body.heavy(variable)
-        for number, atom in enumerate(body.atoms):
-            values = body.hashed(number, variable)
-            if values is None:
-                continue
-            mine = slices(values, share) == digit
-            if heavy.size:
-                is_heavy = np.isin(values, heavy)
-                everywhere: Any = True
-                if anchor == number:
-                    everywhere = slices(body.given.dealt(atom.relation), share) == digit
-                mine = np.where(is_heavy, everywhere, mine)
-            masks[number] = masks[number] & mine if number in masks else mine
-    atoms = list(body.atoms)
-    for number, mask in masks.items():
-        name = body.given.choose(atoms[number].relation, mask)
-        atoms[number] = replace(atoms[number], relation=name)
-    return replace(rule, body=rule.body.with_atoms(atoms))
+        size = sample.hashed.size
+        sizes = np.bincount(slices(sample.hashed, share), minlength=share)
+        if sizes.max() * share <= _UNEVEN * size:
+            continue
+        found, counts = np.unique(sample.hashed, return_counts=True)
+        is_heavy = counts > max(size / (_HEAVY * share), 1)
+        met.append((float(counts[is_heavy].sum()) * sample.step, number, found[is_heavy]))
+    some = [each for each in met if each[2].size]
+    if not some:
+        return -1, np.zeros(0, np.uint64)
+    anchor = max(some, key=lambda each: each[0])[1]
+    return anchor, np.unique(np.concatenate([each[2] for each in some]))

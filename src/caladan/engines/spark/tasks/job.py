@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,12 +24,13 @@ from caladan.engines.spark.columns.types import schema, shaped, stored
 from caladan.engines.spark.session import internals, staging, workers
 from caladan.engines.spark.session.failures import said
 from caladan.engines.spark.session.session import created, machine_memory
-from caladan.engines.spark.sources.shipment import ship, unpacker
+from caladan.engines.spark.sources.shipment import pieces_of, ship, unpacker
 from caladan.engines.spark.sources.table import Shape, SparkTable, held
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks import folded
 from caladan.engines.spark.tasks.buckets import is_sparks_hash
 from caladan.engines.spark.tasks.control import Control, Message, Peer
+from caladan.engines.spark.tasks.exchange import Pieces, looked_at, samples, sent
 from caladan.engines.spark.tasks.folded import ROW, table_lister
 from caladan.engines.spark.tasks.relay import heard, unpacked
 from caladan.engines.spark.tasks.work import (
@@ -54,8 +55,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from caladan.engines.spark.session.workspace import Workspace
+    from caladan.engines.spark.tasks.cells import ByCell, Samples
+    from caladan.engines.spark.tasks.shard import ByPivot
 
 Listen: TypeAlias = "Callable[[int], Listener]"
+Cut: TypeAlias = "ByPivot | ByCell"
 
 _WORD: Final = 8  # bytes of a value
 _COPIES: Final = 3  # of an input in a task: as it came, as words, and in one more order
@@ -75,23 +79,37 @@ _LOST: Final = {
 
 
 def work_on(
-    program: DeltaProgram, store: Mapping[str, SparkTable], context: Context, parts: int | None
+    program: DeltaProgram, store: Mapping[str, SparkTable], context: Context, cut: Cut | None = None
 ) -> Work:
-    """The work of tasks that evaluate a program, its inputs shipped."""
+    """The work of tasks that evaluate a program: its inputs shipped, what is cut in pieces."""
     workspace = context.workspace
-    if reason := why_too_much(list(store.values()), context, parts):
+    given = [name for name, info in program.relations.items() if info.takes_data]
+    whole = [name for name in given if cut is None or name in cut.whole]
+    every = [store[name] for name in given]
+    inside = None if cut is None else [store[name] for name in whole]
+    if reason := why_too_much(every, context, cut and cut.parts, inside):
         raise CannotServe(reason)
-    inputs = {
-        name: ship(store[name], workspace)
-        for name, info in program.relations.items()
-        if info.takes_data
-    }
+    inputs = {name: ship(store[name], workspace) for name in whole}
     keeping = Retention(workspace.staging.folder, context.asked, workspace.parallelism)
-    return Work(program, inputs, context.options, keeping, parts)
+    found = {} if cut is None else cut_pieces(store, context, cut.sources)
+    return Work(program, inputs, context.options, keeping, cut, pieces=found)
 
 
-def why_too_much(tables: Sequence[SparkTable], context: Context, parts: int | None) -> str | None:
-    """Why tasks cannot have some tables as inputs, as far as anybody knows; None if they can."""
+def cut_pieces(store: Mapping[str, SparkTable], context: Context, names: Collection[str]) -> Pieces:
+    """Relations in pieces, for tasks to read and cut; what a program has of them it brings."""
+    return {name: pieces_of(store[name], context.workspace) for name in names if name in store}
+
+
+def why_too_much(
+    tables: Sequence[SparkTable],
+    context: Context,
+    parts: int | None,
+    whole: Sequence[SparkTable] | None = None,
+) -> str | None:
+    """Why tasks cannot have some tables as inputs, as far as anybody knows; None if they can.
+
+    Each task has those tables that are `whole`, all of them without more, and a share of the rest.
+    """
     workspace = context.workspace
     spark: Any = workspace.session.sparkContext
     sizes = [table.size * len(table.columns) * _WORD for table in tables]
@@ -112,7 +130,9 @@ def why_too_much(tables: Sequence[SparkTable], context: Context, parts: int | No
             )
     memory = machine_memory() if is_local(spark.master) else None
     tasks = min(parts or 1, context.parts)
-    needed = sum(sizes) * _COPIES * tasks
+    inside = tables if whole is None else whole
+    every = sum(table.size * len(table.columns) * _WORD for table in inside)
+    needed = (every + (sum(sizes) - every) // (parts or 1)) * _COPIES * tasks
     if memory is not None and needed > memory:
         return (
             f"inputs take some {_shown(needed // tasks)} in each task, of which {tasks} run at "
@@ -188,14 +208,12 @@ class Blocks:
             self._kept.unpersist()
 
 
-def run(work: Work, tasks: int, listen: Listen, context: Context) -> JobResult:
+def run(work: Work, listen: Listen, context: Context) -> JobResult:
     """What comes of each task; the events of a part go to the listener that `listen` makes."""
     spark = context.workspace.session.sparkContext
     attempts = _Attempts(listen)
     with controlled(context, attempts.hear) as control:
-        found = _collected(
-            replace(work, address=control.address, options=context.limits()), tasks, spark
-        )
+        found = _collected(replace(work, address=control.address, options=context.limits()), spark)
         control.drain()
     if control.failure is not None:
         raise control.failure
@@ -203,10 +221,42 @@ def run(work: Work, tasks: int, listen: Listen, context: Context) -> JobResult:
     return found
 
 
-def _collected(work: Work, tasks: int, spark: Any) -> JobResult:
+def _collected(work: Work, spark: Any) -> JobResult:
     try:
-        mapped = partial(_numbers(spark, tasks).mapPartitionsWithIndex, partial(task, work))
-        return JobResult.of(workers.with_python(spark, mapped), work)
+        return JobResult.of(workers.with_python(spark, lambda: _mapped(work, spark)), work)
+    except (PySparkException, Py4JError) as problem:
+        raise lost(problem) from None
+
+
+def _mapped(work: Work, spark: Any) -> Any:
+    """An RDD with what comes of each task."""
+    given = _spread(work.pieces, spark)
+    if work.cut is None or given is None:
+        alone = replace(work, pieces={})
+        return _numbers(spark, work.parts).mapPartitionsWithIndex(partial(task, alone))
+    shares = given.mapPartitions(partial(sent, work.cut)).partitionBy(work.parts)
+    own = replace(work, pieces=dict.fromkeys(work.pieces, ()))
+    return shares.mapPartitionsWithIndex(partial(task, own))
+
+
+def _spread(pieces: Pieces, spark: Any) -> Any:
+    """An RDD of pieces, one in each partition; None if there are none."""
+    every = [(name, piece) for name, some in pieces.items() for piece in some]
+    return spark.parallelize(every, len(every)) if every else None
+
+
+def samples_of(
+    pieces: Pieces, columns: Collection[tuple[str, int]], steps: Mapping[str, int], spark: Any
+) -> Samples:
+    """Samples of columns, of every so many facts of each relation, taken where pieces are."""
+    wanted = {name for name, _ in columns}
+    given = _spread({name: some for name, some in pieces.items() if name in wanted}, spark)
+    if given is None:
+        return {}
+    try:
+        look = partial(looked_at, columns, steps)
+        made = workers.with_python(spark, lambda: given.mapPartitions(look))
+        return samples(made.collect(), steps)
     except (PySparkException, Py4JError) as problem:
         raise lost(problem) from None
 
@@ -439,13 +489,15 @@ def _with_lists(
 
 def _buckets(work: Work, info: RelationInfo) -> tuple[int, int] | None:
     """How many parts there are, and by which column Spark's hash tells them apart, if it does."""
-    (clique, *others) = work.program.cliques
-    if not work.is_pivoted or others or clique.pivot is None:
+    from caladan.engines.spark.tasks.shard import ByPivot
+
+    if not isinstance(work.cut, ByPivot):
         return None
-    column = clique.pivot[info.name]
+    (clique,) = work.program.cliques
+    column = cast("Mapping[str, int]", clique.pivot)[info.name]
     if not is_sparks_hash(work.program.relations, clique, column, info):
         return None
-    return cast("int", work.parts), column
+    return work.parts, column
 
 
 def _held(info: RelationInfo, outputs: Sequence[Output], workspace: Workspace) -> SparkTable:
@@ -463,16 +515,15 @@ def _stream(output: Output) -> pa.Table:
 def _derived_later(work: Work, info: RelationInfo, count: int, workspace: Workspace) -> SparkTable:
     """A table of a relation that nobody had asked for: who does has it derived, and kept."""
     needed = needed_by(work.program, info.name)
-    inputs = {n: work.inputs[n] for n, i in needed.relations.items() if i.takes_data}
+    inputs = {n: shipment for n, shipment in work.inputs.items() if n in needed.relations}
     keeping = replace(work.keeping, asked=None)
     again = replace(
         work, program=needed, inputs=inputs, options=Options(), address=None, keeping=keeping
     )
-    tasks = 1 if work.parts is None else work.parts
 
     def derive() -> SparkTable:
         try:
-            result = _collected(again, tasks, workspace.session.sparkContext)
+            result = _collected(again, workspace.session.sparkContext)
         except CannotServe as cannot:
             raise error("C044", f"`{info.name}` cannot be derived again: {cannot.reason}") from None
         outputs = [each for o in result.outcomes for each in o.outputs if each.name == info.name]

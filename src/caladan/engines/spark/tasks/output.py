@@ -18,6 +18,7 @@ from caladan.engines.spark.columns.physical import physical_schema, stored_schem
 from caladan.engines.spark.session.staging import written
 from caladan.engines.spark.sources.shipment import stream_of
 from caladan.engines.spark.tasks.folded import folded_of, save
+from caladan.engines.spark.tasks.shard import ByPivot
 from caladan.engines.spark.tasks.work import Block, Output, Retention, Work
 from caladan.program import Type
 
@@ -45,7 +46,8 @@ def output(
 ) -> Output:
     """Hand out a relation that took so many seconds; if final, it can be derived again."""
     count, keeping = table.count(), work.keeping.of(name)
-    bucket = part if work.is_pivoted else None
+    is_pivoted = isinstance(work.cut, ByPivot)
+    bucket = part if is_pivoted else None
     if is_small(table, keeping):
         stream = stream_of(table.arrow()) if table.columns else None
         return Output(name, count, stream, bucket=bucket)
@@ -57,7 +59,7 @@ def output(
             return Output(name, count, is_in_blocks=True, bucket=bucket)
         return Output(name, count, stream_of(table.arrow()), bucket=bucket)
     if is_final and not is_quick and folded_of(table) is not None:
-        files = save(table, keeping.folder, part, 1 if work.is_pivoted else keeping.shares)
+        files = save(table, keeping.folder, part, 1 if is_pivoted else keeping.shares)
         return Output(name, count, folded=files, nbytes=files.nbytes, bucket=bucket)
     fields, size = stored_schema(table.columns), Size()
     listed = size.of(batches(table, fields=fields))

@@ -11,15 +11,21 @@ from it agree there. A part has the facts whose pivot value falls to it, by a ha
 is a program like any other: where an exit rule takes its pivot from an atom, that atom reads those
 of its facts that fall to the part, a relation that is part of the other; the facts that the clique
 is given are chosen in the same way. Nothing else changes, and no rule looks at parts.
+
+    tc(A, B) <- arc(A, B).              a part has its share of arc by A, named arc#0;
+    tc(A, B) <- tc(A, C), arc(C, B).    what rules meet in another column, arc, is whole in each
+
+`ByPivot` says which relations have shares, `spread` cuts facts into them, and `in_part` makes the
+program of a part, given its shares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 from zlib import crc32
 
 import numpy as np
@@ -27,12 +33,12 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from caladan.columns.ranks import numpy_of
-from caladan.data.schema import ARROW, array_of
+from caladan.columns.ranks import arrow_of, numpy_of
+from caladan.data.schema import ARROW, array_of, empty_table
 from caladan.engines.spark.choice import origin
 from caladan.engines.spark.tasks.buckets import buckets, is_narrow
 from caladan.program import Constant
-from caladan.rules.program import DeltaProgram, DeltaRule
+from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule, reads
 
 compute: Any = pyarrow.compute
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -52,6 +58,17 @@ def only(facts: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
     """The facts that a mask has."""
     bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
     return cast("Any", facts).filter(pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits]))
+
+
+def grouped(facts: pa.Table, numbers: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
+    """Facts by a small number that each has, in the order of these."""
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")  # by radix: in one go
+    ends = np.cumsum(np.bincount(numbers))
+    in_order: Any = cast("Any", facts).take(arrow_of(order))
+    for number, end in enumerate(ends):
+        begin = int(ends[number - 1]) if number else 0
+        if end > begin:
+            yield number, in_order.slice(begin, int(end) - begin)
 
 
 def hashes(values: Any) -> NDArray[np.uint64]:
@@ -108,45 +125,106 @@ def _of_each(values: Any, hashed: Callable[[Any], int]) -> NDArray[np.uint64]:
     return np.asarray(codes, np.uint64)[numpy_of(encoded.indices)]
 
 
-Chosen: TypeAlias = tuple[str, int]
+@dataclass(frozen=True, slots=True)
+class PivotShare:
+    """A relation `name` of which each part has some facts of relation `of`: by one column."""
+
+    name: str
+    of: str
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class ByPivot:
+    """How the facts of a clique are cut into parts by its pivot; `narrow` as in buckets.py."""
+
+    shares: tuple[PivotShare, ...]
+    whole: frozenset[str]
+    """The relations that every part has whole."""
+    parts: int
+    narrow: bool
+
+    @staticmethod
+    def of(program: DeltaProgram, parts: int) -> ByPivot:
+        """That of the one clique of a program, which has a pivot."""
+        (clique,) = program.cliques
+        pivot = cast("Mapping[str, int]", clique.pivot)
+        own, found = _parted(clique, pivot, lambda _: True)
+        named = [PivotShare(_name(name, column), name, column) for name, column in found]
+        named += [PivotShare(name, name, column) for name, column in pivot.items()]
+        whole = frozenset(reads([own])) - {share.name for share in named}
+        return ByPivot(tuple(named), whole, parts, is_narrow(program.relations, clique))
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The relations whose facts are cut."""
+        return frozenset(share.of for share in self.shares)
+
+    def spread(self, name: str, facts: pa.Table) -> Iterator[tuple[int, str, pa.Table]]:
+        """Some facts of a relation, cut: the part, the name of the share, and what falls to it."""
+        for share in self.shares:
+            if share.of != name or not facts.num_rows:
+                continue
+            values = cast("Any", facts).column(share.column)
+            found = buckets(_bits(values), self.parts, narrow=self.narrow)
+            for part, mine in grouped(facts, found):
+                yield part, share.name, mine
 
 
 def in_part(
-    program: DeltaProgram, facts: Mapping[str, pa.Table], part: int, parts: int
+    program: DeltaProgram, shared: Mapping[str, pa.Table], part: int, cut: ByPivot
 ) -> tuple[DeltaProgram, dict[str, pa.Table]]:
-    """The program and the facts of a part; the program has one clique, which has a pivot."""
+    """The program of a part, and its facts, given its shares and what all parts have whole."""
     (clique,) = program.cliques
     pivot = cast("Mapping[str, int]", clique.pivot)
-    falling = partial(falls_to, part=part, parts=parts, narrow=is_narrow(program.relations, clique))
-    chosen: dict[Chosen, None] = {}
+    falling = partial(falls_to, part=part, parts=cut.parts, narrow=cut.narrow)
+
+    def is_mine(rule: DeltaRule) -> bool:
+        given = cast("Constant", rule.rule.arguments[pivot[rule.rule.head]])
+        type = program.relations[rule.rule.head].columns[pivot[rule.rule.head]].type
+        return bool(falling(array_of([given.value], ARROW[type]))[0])
+
+    own, _ = _parted(clique, pivot, is_mine)
+    relations = dict(program.relations)
+    written = dict(program.facts)
+    store = {name: shared[name] for name in cut.whole & shared.keys()}
+    for share in cut.shares:
+        of = program.relations[share.of]
+        is_own = share.name == share.of
+        relations[share.name] = replace(of, name=share.name, part_of=None if is_own else share.of)
+        if of.takes_data:
+            store[share.name] = shared.get(share.name, empty_table(of.columns))
+        if rows := program.facts.get(share.of):
+            type = of.columns[share.column].type
+            falls = falling(array_of([row[share.column] for row in rows], ARROW[type]))
+            written[share.name] = tuple(r for r, keep in zip(rows, falls, strict=True) if keep)
+        if not is_own and share.of not in cut.whole:
+            relations[share.of] = replace(of, takes_data=False)
+            written.pop(share.of, None)
+    return replace(program, relations=relations, facts=written, cliques=(own,)), store
+
+
+def _parted(
+    clique: DeltaClique, pivot: Mapping[str, int], is_mine: Callable[[DeltaRule], bool]
+) -> tuple[DeltaClique, list[tuple[str, int]]]:
+    """A clique whose exit rules read shares, and the relations and columns of these.
+
+    A rule whose pivot is a constant belongs to one part alone.
+    """
+    found: dict[tuple[str, int], None] = {}
     exits: list[DeltaRule] = []
     for rule in clique.exit_rules:
-        given = rule.rule.arguments[pivot[rule.rule.head]]
-        if isinstance(given, Constant):
-            type = program.relations[rule.rule.head].columns[pivot[rule.rule.head]].type
-            if falling(array_of([given.value], ARROW[type]))[0]:
+        if isinstance(rule.rule.arguments[pivot[rule.rule.head]], Constant):
+            if is_mine(rule):
                 exits.append(rule)
             continue
         number, column = cast("tuple[int, int]", origin(rule, pivot))
         atoms = list(rule.body.atoms)
         name = atoms[number].relation
-        chosen[name, column] = None
+        found[name, column] = None
         atoms[number] = replace(atoms[number], relation=_name(name, column))
         exits.append(replace(rule, body=rule.body.with_atoms(atoms)))
-    relations = dict(program.relations)
-    store = dict(facts)
-    written = dict(program.facts)
-    for name, column in [*chosen, *pivot.items()]:
-        to = name if name in pivot else _name(name, column)
-        relations[to] = replace(relations[name], name=to, part_of=None if to == name else name)
-        if name in facts:
-            store[to] = only(facts[name], falling(facts[name].column(column)))
-        if rows := program.facts.get(name):
-            type = relations[name].columns[column].type
-            falls = falling(array_of([row[column] for row in rows], ARROW[type]))
-            written[to] = tuple(row for row, keep in zip(rows, falls, strict=True) if keep)
-    own = replace(clique, exit_rules=tuple(exits))
-    return replace(program, relations=relations, facts=written, cliques=(own,)), store
+    return replace(clique, exit_rules=tuple(exits)), list(found)
 
 
 def _name(relation: str, column: int) -> str:

@@ -3,9 +3,10 @@
 *single*: where inputs are small, the embedded engine needs less time for the whole program than
 Spark for one round of it. One task is that engine, fed and heard through Spark.
 
-*pivoted*: a clique that hands one column on unchanged falls into independent parts. Every task has
-all inputs and evaluates the facts that fall to it (shard.py): one job, whatever the number of
-rounds. How parts are run, heard and put together serves *cubed* too, where a part is another thing.
+*pivoted*: a clique that hands one column on unchanged falls into independent parts. Every task is
+sent its share of what exit rules read (shard.py, exchange.py) and evaluates it: one job, whatever
+the number of rounds. How parts are run, heard and put together serves *cubed* too, where a part is
+another thing.
 """
 
 from __future__ import annotations
@@ -49,11 +50,10 @@ def in_parts(
     Parts are `apart` if no two of them derive the same fact: then their numbers add up.
     """
     (clique,) = work.program.cliques
-    tasks = cast("int", work.parts)
     started = time.perf_counter()
     context.events.tell(CliqueStarted(clique.relations, clique.is_recursive, strategy))
     together = _Together(strategy, work.program.relations, context, apart=apart)
-    result = job.run(work, tasks, together.listen, context)
+    result = job.run(work, together.listen, context)
     together.tell_rules()
     try:
         found = finish(result)
@@ -153,8 +153,8 @@ def single(
     program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
 ) -> dict[str, SparkTable]:
     """Evaluate all cliques of a program in one task."""
-    work = job.work_on(program, store, context, None)
-    result = job.run(work, 1, lambda _: Single(context.events), context)
+    work = job.work_on(program, store, context)
+    result = job.run(work, lambda _: Single(context.events), context)
     return job.tables(work, result, context)
 
 
@@ -174,7 +174,9 @@ def pivoted(
     program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
 ) -> dict[str, SparkTable]:
     """Evaluate the one clique of a program in parts."""
-    work = job.work_on(program, store, context, context.parts)
+    from caladan.engines.spark.tasks.shard import ByPivot
+
+    work = job.work_on(program, store, context, ByPivot.of(program, context.parts))
     return in_parts(
         "pivoted", work, context, lambda outcomes: job.tables(work, outcomes, context), apart=True
     )

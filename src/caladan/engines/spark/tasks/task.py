@@ -15,7 +15,7 @@ import _thread
 import os
 import signal
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable
 from caladan.engines.interface import EngineStopped, Table
-from caladan.engines.spark.tasks.cells import in_cell
+from caladan.engines.spark.tasks.cells import ByCell, in_cell
 from caladan.engines.spark.tasks.control import Line
+from caladan.engines.spark.tasks.exchange import Sent, received
 from caladan.engines.spark.tasks.output import Effort, batches, blocks_of, output
 from caladan.engines.spark.tasks.relay import Relay, packed
-from caladan.engines.spark.tasks.shard import in_part
+from caladan.engines.spark.tasks.shard import ByPivot, in_part
 from caladan.engines.spark.tasks.work import Block, TaskOutcome, Work, too_little_memory
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener
@@ -49,12 +50,17 @@ class TaskEvaluation:
     diagnostics: tuple[dict[str, Any], ...] = ()
 
 
-def evaluated(work: Work, part: int) -> tuple[TaskOutcome, Iterator[Block]]:
-    """Evaluate a part of the work, and hand out what it derives; facts in blocks come after it."""
+def evaluated(
+    work: Work, part: int, came: Iterable[Sent] = ()
+) -> tuple[TaskOutcome, Iterator[Block]]:
+    """Evaluate a part of the work, and hand out what it derives; facts in blocks come after it.
+
+    What `came` from other tasks are the shares of this one.
+    """
     line = _line(work, part)
     relay = Relay(line)
     try:
-        found = evaluation(work, part, relay, line)
+        found = evaluation(work, part, relay, line, came)
         is_final = found.status == "done"
         try:
             outputs = tuple(
@@ -72,7 +78,13 @@ def evaluated(work: Work, part: int) -> tuple[TaskOutcome, Iterator[Block]]:
     return TaskOutcome(found.status, outputs, found.diagnostics), chain.from_iterable(blocks)
 
 
-def evaluation(work: Work, part: int, events: Listener, line: Line | None = None) -> TaskEvaluation:
+def evaluation(
+    work: Work,
+    part: int,
+    events: Listener,
+    line: Line | None = None,
+    came: Iterable[Sent] = (),
+) -> TaskEvaluation:
     """Evaluate a part of the work."""
     effort = Effort()
 
@@ -89,7 +101,7 @@ def evaluation(work: Work, part: int, events: Listener, line: Line | None = None
         return TaskEvaluation(status, derived(tables or {}), effort.seconds, said)
 
     try:
-        program, store = _ready(work, part)
+        program, store = _ready(work, part, came)
         try:
             with _stoppable(line), _own_cores(work):
                 tables = EmbeddedEngine().run(program, store, work.options, events)
@@ -115,13 +127,19 @@ def listed(work: Work, relation: str) -> Iterator[pa.RecordBatch]:
     return batches(cast("DerivedTable", tables[relation]))
 
 
-def _ready(work: Work, part: int) -> tuple[DeltaProgram, dict[str, Table]]:
+def _ready(
+    work: Work, part: int, came: Iterable[Sent] = ()
+) -> tuple[DeltaProgram, dict[str, Table]]:
     facts = {name: shipment.read() for name, shipment in work.inputs.items()}
+    facts |= received(came)
     program = work.program
-    if work.cut is not None:
-        program, facts = in_cell(program, facts, part, work.cut)
-    elif work.parts is not None:
-        program, facts = in_part(program, facts, part, work.parts)
+    match work.cut:
+        case ByCell():
+            program, facts = in_cell(program, facts, part, work.cut)
+        case ByPivot():
+            program, facts = in_part(program, facts, part, work.cut)
+        case None:
+            pass
     relations = program.relations
     return program, {n: LoadedTable(relations[n].columns, data) for n, data in facts.items()}
 
@@ -149,7 +167,7 @@ def _own_cores(work: Work) -> Generator[None]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    if work.parts is None or context is None or "CALADAN_THREADS" in os.environ:
+    if work.cut is None or context is None or "CALADAN_THREADS" in os.environ:
         yield
         return
     os.environ["CALADAN_THREADS"] = str(context.cpus())

@@ -7,7 +7,7 @@ names it, need not have it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from caladan.data.frames import first_line
@@ -18,7 +18,10 @@ from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
+    from caladan.engines.spark.tasks.cells import ByCell
+    from caladan.engines.spark.tasks.exchange import Pieces, Sent
     from caladan.engines.spark.tasks.folded import FoldedFiles
+    from caladan.engines.spark.tasks.shard import ByPivot
 
 TOO_LITTLE_MEMORY: Final = (
     "a task may not have the memory it needs: raise spark.executor.pyspark.memory"
@@ -113,24 +116,24 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What tasks are to do. `parts` is None if one task does it all, else there are so many.
+    """What tasks are to do. Without a `cut` one task does it all; else each has a part, or a cell.
 
-    With `cut`, the shares of each rule's variables, a part is a cell; else it is one of the pivot's
-    values.
+    Tasks read `inputs` whole; of what is cut each gets its share of the `pieces`, which do not
+    travel with the work (exchange.py).
     """
 
     program: DeltaProgram
     inputs: Mapping[str, Shipment]
     options: Options
     keeping: Retention
-    parts: int | None = None
+    cut: ByPivot | ByCell | None = None
     address: Address | None = None
-    cut: tuple[Mapping[str, int], ...] | None = None
+    pieces: Pieces = field(default_factory=dict)
 
     @property
-    def is_pivoted(self) -> bool:
-        """True if each part has some values of the pivot."""
-        return self.parts is not None and self.cut is None
+    def parts(self) -> int:
+        """How many tasks share the work."""
+        return 1 if self.cut is None else self.cut.parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +154,12 @@ def too_little_memory() -> Diagnostic:
     return Diagnostic("C044", TOO_LITTLE_MEMORY)
 
 
-def task(work: Work, part: int, _: object) -> Iterator[TaskOutcome | Block]:
+def task(work: Work, part: int, came: Iterable[Sent]) -> Iterator[TaskOutcome | Block]:
     """The function that Spark maps over partitions: what came of it, then facts in blocks."""
     from caladan.engines.spark.session.daemon import settle
     from caladan.engines.spark.tasks.task import attempt, evaluated
 
-    outcome, blocks = evaluated(work, part)
+    outcome, blocks = evaluated(work, part, came if work.pieces else ())
     yield replace(outcome, attempt=attempt())
     yield from blocks
     settle()

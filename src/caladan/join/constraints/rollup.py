@@ -1,9 +1,9 @@
 """Rollups: parts of a body that only aggregates read, solved once for what they share.
 
-A `RollupStep` numbers the different values of its shared variables. For those that are new it goes
-through its steps, which may be rollups themselves, and adds up what their solutions give; rows
-whose values have no solution fall out. A row is handed on with the number of its values, under the
-name of each amount: `AmountDomain` makes the amount of it, so that expressions read it like any
+A `RollupConstraint` numbers the different values of its shared variables. For those that are new
+it goes through its steps, which may be rollups themselves, and adds up what their solutions give;
+rows whose values have no solution fall out. A row is handed on with the number of its values, under
+the name of each amount: `AmountDomain` makes the amount of it, so that expressions read it like any
 other variable.
 
 Amounts of parts that have no solution with the rest may fail, and so may sums that would cancel
@@ -25,7 +25,7 @@ from caladan.columns.layout import Counts, Mask, Words, grown
 from caladan.columns.ranks import Ranks
 from caladan.join.access import Amount
 from caladan.join.arithmetic import Overflow, ValueColumn
-from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.protocol import BodyConstraint
 from caladan.join.eager import ONE
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
@@ -33,7 +33,7 @@ from caladan.program import names
 from caladan.program.kinds import Kind
 
 if TYPE_CHECKING:
-    from caladan.join.steps import Step, Through
+    from caladan.join.extend import ExtendStep, Through
     from caladan.join.windows import WindowAmounts
 
 
@@ -161,14 +161,17 @@ class RollupTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RollupStep:
+class RollupConstraint(BodyConstraint):
     """Steps whose solutions are added up, once for what they share with the rest."""
+
+    is_pure = False
 
     mark: str
     shared: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ExtendStep, ...]
     amounts: tuple[Amount, ...]
     table: RollupTable
+    through: Through
     window: WindowAmounts | None = None
 
     @property
@@ -181,14 +184,23 @@ class RollupStep:
         """The variables of the amounts."""
         return frozenset(f"{self.mark}{i}" for i in range(len(self.amounts)))
 
-    def clear(self) -> None:
+    @property
+    def part(self) -> Sequence[ExtendStep]:
+        """The steps."""
+        return self.steps
+
+    def prepare(self) -> None:
+        """Make the indexes of its steps."""
+        for step in self.steps:
+            step.prepare()
+
+    def restart(self) -> None:
         """Forget what was added up: relations have changed since, or something failed."""
         self.table.clear()
         for step in self.steps:
-            if isinstance(step, RollupStep):
-                step.clear()
+            step.restart()
 
-    def apply(self, frontier: Bindings, through: Through) -> Bindings:
+    def apply(self, frontier: Bindings) -> Bindings:
         """The solutions that the steps have one for, with its amounts."""
         columns = [frontier.columns[name] for name in self.shared]
         ids, fresh = self.table.numbers(columns, frontier.rows)
@@ -196,14 +208,14 @@ class RollupStep:
             values = frontier.at(fresh, self.shared)
             values[self.mark] = ids[fresh]
             try:
-                self._add(Bindings(len(fresh), values), through)
+                self._add(Bindings(len(fresh), values))
             except ArithmeticError:
-                self.clear()
+                self.restart()
                 raise
         longer = {**frontier.columns, **dict.fromkeys(self.binds, ids)}
         return Bindings(frontier.rows, longer).where(self.table.has(ids))
 
-    def _add(self, values: Bindings, through: Through) -> None:
+    def _add(self, values: Bindings) -> None:
         """Add up the solutions for values that are met for the first time."""
         numbers = values.columns[self.mark]
         if (counts := self._counts(values)) is not None:
@@ -219,14 +231,14 @@ class RollupStep:
         def take(found: Bindings) -> None:
             self.table.take(found.columns[self.mark], found)
 
-        through(self.steps, values, take, keep)
+        self.through(self.steps, values, take, keep)
         for domain in self.table.domains:
             domain.check(numbers)
 
     def _counts(self, values: Bindings) -> Counts | None:
         """How many facts of the one atom there are, if that is all; None if it takes listing."""
-        (first, *others) = self.steps
-        if others or not isinstance(first, LookupStep) or first.checked:
+        first = self.steps[0].lookup if len(self.steps) == 1 else None
+        if first is None or first.checked:
             return None
         if any(each.function != "count" for each in self.amounts):
             return None

@@ -20,23 +20,25 @@ import numpy as np
 from caladan.columns.index import Matches, RunMatches
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask
-from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.lookup import AtomLookup
+from caladan.join.constraints.protocol import BodyConstraint
 from caladan.join.frontier import Bindings
 from caladan.program import thresholds
 
 if TYPE_CHECKING:
-    from caladan.join.steps import Step, Through
+    from caladan.join.extend import ExtendStep, Through
 
 MARK: Final = "#semijoin"
 """A column of the numbers of rows; no variable is called so."""
 
 
 @dataclass(frozen=True, slots=True)
-class SemijoinStep:
+class SemijoinConstraint(BodyConstraint):
     """Steps that nothing is read of but whether they lead to a solution, for what is shared."""
 
     shared: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ExtendStep, ...]
+    through: Through
 
     @property
     def reads(self) -> frozenset[str]:
@@ -44,13 +46,28 @@ class SemijoinStep:
         return frozenset(self.shared)
 
     @property
-    def binds(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
+    def is_pure(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether its steps are."""
+        return all(step.is_pure for step in self.steps)
 
-    def apply(self, frontier: Bindings, through: Through) -> Bindings:
+    @property
+    def part(self) -> Sequence[ExtendStep]:
+        """The steps."""
+        return self.steps
+
+    def prepare(self) -> None:
+        """Make the indexes of its steps."""
+        for step in self.steps:
+            step.prepare()
+
+    def restart(self) -> None:
+        """Let the steps start over."""
+        for step in self.steps:
+            step.restart()
+
+    def apply(self, frontier: Bindings) -> Bindings:
         """The solutions for which the steps lead to one."""
-        names = list(self.shared)
+        names, through = list(self.shared), self.through
         if len(names) == len(frontier.columns) and names:
             return frontier.where(_SemijoinRows(frontier).found(self.steps, through))
         if not names:
@@ -69,11 +86,11 @@ class _SemijoinRows:
         self._frontier = Bindings(frontier.rows, {**frontier.columns, MARK: numbers})
         self._has: Mask = np.zeros(frontier.rows, np.bool_)
 
-    def found(self, steps: Sequence[Step], through: Through) -> Mask:
+    def found(self, steps: Sequence[ExtendStep], through: Through) -> Mask:
         """Which rows have a solution."""
-        first, *rest = steps
+        first, rest = steps[0].lookup, steps[1:]
         keep = frozenset((MARK,)).union(*(each.reads for each in rest))
-        if not isinstance(first, LookupStep) or first.is_test(keep):
+        if first is None or first.is_test(keep):
             through(steps, self._frontier, self._take, frozenset((MARK,)))
             return self._has
         matches = first.found(self._frontier)
@@ -87,7 +104,7 @@ class _SemijoinRows:
         self._has[found.columns[MARK]] = True
 
     def _some(
-        self, first: LookupStep, matches: Matches, keep: frozenset[str]
+        self, first: AtomLookup, matches: Matches, keep: frozenset[str]
     ) -> Iterator[Bindings]:
         """What agrees with rows that have no solution yet, a few facts at a time."""
         if not isinstance(matches, RunMatches):
@@ -98,7 +115,7 @@ class _SemijoinRows:
             yield from first.spread(self._frontier, some, keep)
             done, most = done + most, most * thresholds.now.search_ramp
 
-    def _all(self, first: LookupStep, keep: frozenset[str]) -> Iterator[Bindings]:
+    def _all(self, first: AtomLookup, keep: frozenset[str]) -> Iterator[Bindings]:
         """A few facts at a time for all rows that have no solution yet."""
         most = thresholds.now.semijoin
         index, blocks = first.scanned(keep, thresholds.now.room)
