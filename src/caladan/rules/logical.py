@@ -147,8 +147,8 @@ def plan_clique(
 ) -> LogicalClique:
     """The plans of a clique's rules.
 
-    Where a column is carried, what else a recursive rule reads is sent to all tasks: then facts are
-    derived where they belong.
+    Where a column is carried, facts are derived where they belong if every task has what recursive
+    rules meet in other columns: that is sent to all.
     """
     clique = operators.clique
     carried = pivot(clique, relations)
@@ -161,11 +161,12 @@ def plan_clique(
             number += 1
             if scan.kind is ScanKind.RECURSIVE:
                 scan = replace(scan, attributes=_numbered(_named(scan), ids))
-            elif carried is not None and scan.variables and is_recursive:
+            elif kept is not None and scan.variables and kept not in scan.arguments:
                 return BroadcastHint(SubqueryAlias(scan, f"{scan.relation}{number}"))
             return SubqueryAlias(scan, f"{scan.relation}{number}")
 
-        is_recursive = clique.is_recursive_rule(each.rule)
+        is_kept = carried is not None and clique.is_recursive_rule(each.rule)
+        kept = each.rule.arguments[carried[each.rule.head]] if carried and is_kept else None
         written = each.plan if is_copy(each.plan) else with_leaves(each.plan, leaf)
         assert isinstance(written, Project | Sort)
         return LogicalRule(each.rule, written, each.contributors)
