@@ -248,7 +248,7 @@ def test_sql_keeps_its_columns() -> None:
     with caladan.connect("embedded") as db:
         program = "CREATE TABLE arc(A integer, B integer, W integer);" + query
         printed = db.explain(program, "logical", engine="spark")
-        assert "'Join Inner, ('path1.Dst = 'path2.Dst_2)" in printed
+        assert "'Join Inner, ('path1.Dst_2 = 'path2.Dst_2)" in printed
         for stage in ("analyzed", "optimized", "plan"):
             assert "Dst#" in db.explain(program, stage, engine="spark")
 

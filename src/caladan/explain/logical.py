@@ -74,7 +74,7 @@ def _drawn(trees: PlanTrees) -> str:
 
 
 NOTHING: Final = "(nothing to evaluate)"
-_DEEPEST: Final = 50  # relations above each other in one tree
+_DEEPEST: Final = 40  # relations above each other in one tree
 
 Names = Mapping[str, str]
 """What the variables of a rule are called."""
