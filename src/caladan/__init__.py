@@ -7,7 +7,7 @@
 >>> out.answer.rows()
 [(1, 2), (1, 3)]
 
-Names are loaded when they are first used, so that importing this package stays quick.
+Names are loaded on first use, so importing this package is fast.
 """
 
 from importlib import import_module
@@ -94,7 +94,7 @@ def _load(name: str) -> object:
 
 
 def _load_connect() -> object:
-    """The first thing that people call; Ctrl-C while libraries are loaded stops it like a run."""
+    """Load `connect`. Ctrl-C while libraries load raises Stopped, as in a run."""
     from caladan.program.clock import postponing
 
     try:
@@ -104,7 +104,7 @@ def _load_connect() -> object:
         from caladan.program.diagnostics import Diagnostic
         from caladan.session.result import Result, Stopped
 
-        told = Diagnostic("C043", "interrupted while Caladan was loaded")
+        told = Diagnostic("C043", "interrupted while loading Caladan")
         raise Stopped((told,), Result((), lambda _: None)) from None
 
 

@@ -58,7 +58,7 @@ def test_they_are_printed_back() -> None:
         ("p(X) <- a(X), (b(X) ; limit(3)).", "not to one of several branches"),
         ("p(X) <- a(X), limit(3) ; b(X).", "put alternatives in parentheses"),
         ("p(X) <- a(X), (b(X) ; e(X, Y).", "after a branch of a disjunction"),
-        ("p(X); a(X).", "`;` stands between the branches of a body, `.` at its end"),
+        ("p(X); a(X).", "`;` separates the branches of a body, `.` ends it"),
         ("p(X) <- a(X) or b(X).", "for `or` write `;` in parentheses"),
         ("p(X, Y) <- a(X), (e(X, Y) ; b(X)).", "`Y`"),
     ],

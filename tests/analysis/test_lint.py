@@ -35,7 +35,7 @@ def test_rules_that_no_goal_needs() -> None:
 def test_a_session_warns_of_each_rule_once() -> None:
     with cal.connect("reference") as db:
         db.add("q", [(1, 2)])
-        with pytest.warns(cal.CaladanWarning, match="`Y` stands once"):
+        with pytest.warns(cal.CaladanWarning, match="`Y` occurs only once"):
             out = db.run("p(X) <- q(X, Y).")
         assert [warning.code for warning in out.warnings] == ["W105"]
         assert db.run("r(X) <- p(X). query r(X).").warnings == ()

@@ -47,7 +47,7 @@ def test_unsafe(rule: str, variable: str, where: str) -> None:
 
 
 def test_anonymous_in_a_head() -> None:
-    assert "`_` in the head of rule 1 stands for no value" in refused(P + "q(_) <- p(X, _).")
+    assert "`_` in the head of rule 1 has no value" in refused(P + "q(_) <- p(X, _).")
 
 
 def test_all_unsafe_variables_are_told_at_once() -> None:

@@ -159,7 +159,7 @@ MISTAKES = [
         1,
         "none.csv: error[C030]: no such file or folder",
     ),
-    (["run", "tc.dl", "--facts", "none"], 1, "none: error[C030]: no such folder of facts"),
+    (["run", "tc.dl", "--facts", "none"], 1, "none: error[C030]: no such folder"),
     (
         ["run", "tc.dl", "--data", "arc=bad.csv"],
         1,
@@ -168,8 +168,8 @@ MISTAKES = [
     (["run", "tc.dl", "--facts", "facts", "--query", "tcc(X, Y)"], 1, "--query:1:1: error[C021]:"),
     (["run", "tc.dl", "--facts", "facts", "--query", "tc(X"], 1, "--query:1:5: error[C001]:"),
     (["run", "tc.dl", "--facts", "facts", "--format", "parquet"], 2, "error[C050]: parquet cannot"),
-    (["run", "two.dl", "--facts", "facts", "--format", "csv"], 2, "error[C050]: csv can show one"),
-    (["run", "bare.dl", "--facts", "facts", "--format", "csv"], 2, "error[C050]: csv can show one"),
+    (["run", "two.dl", "--facts", "facts", "--format", "csv"], 2, "error[C050]: csv prints one"),
+    (["run", "bare.dl", "--facts", "facts", "--format", "csv"], 2, "error[C050]: csv prints one"),
     (["run", "tc.dl", "--out", "o", "--format", "table"], 2, "error[C050]: a table can be printed"),
     (
         ["run", "tc.dl", "--facts", "facts", "--out", "tc.dl"],
@@ -184,7 +184,7 @@ MISTAKES = [
     (["run", "tc.dl", "--param", "ark=1"], 2, "error[C050]: --param ark=…: the program has no"),
     (["check", "tc.dl", "--data", "ark=x.csv"], 2, "error[C050]: --data ark=…: the program has no"),
     (["run", "tc.dl", "--format", "xls"], 2, "error[C050]: --format: 'xls' is none of table, csv"),
-    (["run", "two.dl", "--out", "o.csv"], 2, "error[C050]: o.csv is one file, and the program has"),
+    (["run", "two.dl", "--out", "o.csv"], 2, "error[C050]: o.csv is one file, but the program has"),
     (
         ["run", "tc.dl", "--out", "o.csv", "--format", "json"],
         2,
@@ -193,7 +193,7 @@ MISTAKES = [
     (["run"], 2, "error[C050]: the following arguments are required: PROGRAM"),
     ([""], 2, "error[C050]: COMMAND: "),
     (["explain", "tc.dl", "--stage", "pgc"], 2, "error[C050]: there is no stage `pgc`"),
-    (["bench", "tc"], 2, "error[C051]: `caladan bench` arrives with a later version"),
+    (["bench", "tc"], 2, "error[C051]: `caladan bench` is not available yet"),
 ]
 
 

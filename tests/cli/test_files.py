@@ -63,7 +63,7 @@ def test_scripts_of_sql_are_run_alone(capsys: pytest.CaptureFixture[str]) -> Non
     Path("b.dl").write_text(TC)
     code, _, err = said(capsys, "run", "a.sql", "b.dl", *HERE)
     assert code == 2
-    assert "a.sql: error[C050]: a script of SQL is run alone" in err
+    assert "a.sql: error[C050]: a script of SQL runs alone" in err
 
 
 @pytest.mark.parametrize("text", [f"{ARC}{TC}query tc(1, X).", SQL])
@@ -85,7 +85,7 @@ def test_mistakes_on_stdin(
     assert "<stdin>:2:1: error[C033]" in said(capsys, "run", "-", *HERE)[2]
     given(monkeypatch, b"p(1).")
     code, _, err = said(capsys, "run", "-", "-", *HERE)
-    assert (code, "`-` can stand once" in err) == (2, True)
+    assert (code, "`-` can appear once" in err) == (2, True)
 
 
 def test_stdin_goes_together_with_files_and_includes() -> None:
@@ -122,7 +122,7 @@ def test_json_lines_are_of_one_relation(capsys: pytest.CaptureFixture[str]) -> N
     Path("p.dl").write_text("p(1). query p(X). query p(1).")
     code, out, err = said(capsys, "run", "p.dl", *HERE, "--format", "jsonl")
     assert (code, out) == (2, "")
-    assert "jsonl can show one relation, and the program has 2 goals" in err
+    assert "jsonl prints one relation, but the program has 2 goals" in err
 
 
 # ── Expectations ─────────────────────────────────────────────────────────────────────────────────
@@ -236,7 +236,7 @@ def test_data_and_parameters(capsys: pytest.CaptureFixture[str]) -> None:
         ("p(1). expect p(X) = 1.", 1, "expected `{` and the facts"),
         ("p(1). expect ~p(2).", 1, "write `expect no …`"),
         ("p(1). expect no p(1) = {}.", 1, "expected `.` after an expectation"),
-        ("p(1).", 1, "this file expects nothing"),
+        ("p(1).", 1, "this file has no `expect`"),
         ("n(1). n(Y) <- n(X), Y = X + 1. expect n(0).", 1, "C042"),
     ],
 )
@@ -263,7 +263,7 @@ def test_expectations_on_stdin(
 
 def test_nothing_to_test(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = said(capsys, "test", ".")
-    assert (code, "nothing is expected" in err) == (2, True)
+    assert (code, "no file has an `expect`" in err) == (2, True)
     code, _, err = said(capsys, "test", "no.dl")
     assert (code, "no.dl: error[C030]" in err) == (1, True)
 

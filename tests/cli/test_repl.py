@@ -123,7 +123,7 @@ def test_limits_end_a_question_and_nothing_else(typed: Typed) -> None:
     text = "n(0). n(Y) <- n(X), Y = X + 1.\nn(X)?\nm(1). m(1)?\n"
     code, out, err = typed(text, "--max-facts", "1000")
     assert (code, out) == (1, "true\n")
-    assert "raise `max_facts` to go on" in err
+    assert "raise `max_facts` to continue" in err
 
 
 STORE = """
@@ -241,7 +241,7 @@ def test_statements_are_taken_back(typed: Typed) -> None:
     )
     code, out, err = typed(text + ":list\n")
     assert (code, err) == (0, "")
-    said = ["true", "deleted 1 statement", "false", "true", "took back the last statement", "false"]
+    said = ["true", "deleted 1 statement", "false", "true", "removed the last statement", "false"]
     kept = ["arc(1, 2).", "tc(X, Y) <- arc(X, Y).", "tc(X, Z) <- tc(X, Y),", "arc(Y, Z)."]
     assert [line.strip() for line in out.splitlines()] == [*said, *kept]
 
@@ -253,7 +253,7 @@ def test_a_relation_that_was_taken_back_is_gone(typed: Typed) -> None:
     assert (code, out.splitlines()[:2]) == (1, ["true", "deleted 2 statements"])
     codes = [line.partition("[")[2][:4] for line in err.splitlines() if "error[" in line]
     assert set(codes) == {"C010", "C050"}
-    assert "nothing was said of `arc` here" in err
+    assert "no statement is about `arc` here" in err
     assert "there is nothing to undo" in err
 
 

@@ -132,7 +132,7 @@ def test_numbers_of_more_than_64_bits() -> None:
         ("q(X * X) <- p(X).", "C041", "a decimal of too many digits in rule 1"),
         ("q(sum<Y>) <- p(X), Y = X + 0, n(_).", "C041", "a decimal of too many digits in rule 1"),
         ("q(X / (X - X)) <- p(X).", "C040", "division by zero in rule 1"),
-        ("q(X div 0.0000001) <- p(X).", "C041", "a whole number of more than 64 bits"),
+        ("q(X div 0.0000001) <- p(X).", "C041", "an integer of more than 64 bits"),
     ],
 )
 def test_failures_name_the_rule(engine: str, rule: str, code: str, said: str) -> None:

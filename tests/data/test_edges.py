@@ -142,7 +142,7 @@ def test_objects_with_other_names_say_which(kind: str) -> None:
 @pytest.mark.parametrize("column", [5, "text", b"text", None, np.array(5), pa.scalar(1)])
 def test_a_single_value_is_no_column(column: object) -> None:
     told = complaint({"A": column, "B": column})
-    assert told.startswith(f"error[C050]: a {type(column).__name__} is no column")
+    assert told.startswith(f"error[C050]: a {type(column).__name__} is not a column")
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1" * 10_000, "1" * 400])
@@ -199,7 +199,7 @@ def test_a_folder_of_several_kinds(data: object) -> None:
     _folder()
     told = complaint(data)
     assert "error[C035]: files of several kinds: csv, " in told
-    assert 'say which, with a pattern such as "*.csv", or format="csv" in Python' in told
+    assert 'select one with a pattern such as "*.csv", or with format="csv" in Python' in told
 
 
 def test_which_kind_can_be_said() -> None:
@@ -331,7 +331,7 @@ def test_nearly_the_declared_names(first: str) -> None:
 
 def test_quotes_in_a_file_without_quotes() -> None:
     Path("e.tsv").write_text('"Source"\t"Target"\nx\ty\n')
-    assert "reads like a header" in complaint("e.tsv", WORDS)
+    assert "looks like a header" in complaint("e.tsv", WORDS)
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
@@ -352,7 +352,7 @@ def test_a_header_over_numbers_is_asked_about() -> None:
     Path("e.csv").write_text("from,to\n1,2\n")
     told = complaint("e.csv", declared("A: integer, B: integer"))
     assert "e.csv:1:1: error[C032]: 'from' is not an integer" in told
-    assert "help: is the first line a header? `--header`" in told
+    assert "help: if the first line is a header, use `--header`" in told
     Path("f.csv").write_text("1,2\nfrom,to\n")
     assert "header?" not in complaint("f.csv", declared("A: integer, B: integer"))
     Path("g.csv").write_text(" ,2\n1,2\n")
@@ -361,7 +361,7 @@ def test_a_header_over_numbers_is_asked_about() -> None:
 
 def test_a_header_of_undeclared_columns_is_asked_about() -> None:
     Path("e.csv").write_text("name,weight\nx,1.5\ny,2\n")
-    assert "the first line, name, weight, reads like a header" in complaint("e.csv")
+    assert "the first line, name, weight, looks like a header" in complaint("e.csv")
     assert rows("e.csv", header=True) == [("x", 1.5), ("y", 2.0)]
     assert rows("e.csv", header=False)[0] == ("name", "weight")
     Path("f.csv").write_text("x,one\ny,two\n")
@@ -372,7 +372,7 @@ def test_a_header_of_undeclared_columns_is_asked_about() -> None:
 
 def test_a_header_with_more_columns_than_are_declared_is_asked_about() -> None:
     Path("e.csv").write_text("Id,Age,Name\n1,30,ada\n")
-    assert "reads like a header" in complaint("e.csv", declared("Id: integer, Name: string"))
+    assert "looks like a header" in complaint("e.csv", declared("Id: integer, Name: string"))
     assert rows("e.csv", declared("Id: integer, Name: string"), header=True) == [(1, "ada")]
 
 
@@ -433,7 +433,7 @@ def test_arrays_of_numpy() -> None:
     assert rows(np.array([["a", 1]], dtype=object), declared("A: string, B: integer")) == [("a", 1)]
     assert rows(np.array([5, 6]), "p(X) <- e(X). query p(X).") == [(5,), (6,)]
     assert rows(np.empty((0, 2), dtype=int)) == []
-    assert "an array of 3 dimensions is no relation" in complaint(np.zeros((2, 2, 2)))
+    assert "an array of 3 dimensions is not a relation" in complaint(np.zeros((2, 2, 2)))
 
 
 def test_names_of_files_that_are_no_text_are_shown() -> None:

@@ -212,7 +212,7 @@ COMPLAINTS = [
         {},
         (
             "edges.csv:1:1: error[C032]: 'a' is not an integer (column A of arc)\n"
-            "  help: is the first line a header? `--header` says so on the command line, "
+            "  help: if the first line is a header, use `--header` on the command line or "
             "header=True in Python"
         ),
     ),
@@ -264,7 +264,7 @@ COMPLAINTS = [
         b"1,2",
         {},
         (
-            "edges.dat: error[C035]: its name does not tell what format it has (data of arc)\n"
+            "edges.dat: error[C035]: its name does not show the format (data of arc)\n"
             '  help: name the format: format="csv" (or tsv, json, parquet, orc)'
         ),
     ),

@@ -173,7 +173,7 @@ COMPLAINTS = [
     (
         5,
         (
-            "error[C050]: arc was given a int, which is no data\n"
+            "error[C050]: arc was given a int, which is not data\n"
             "  help: give a list of tuples, a dict of columns, a data frame, or a path"
         ),
     ),

@@ -142,7 +142,7 @@ def test_what_is_told() -> None:
     db = caladan.connect("embedded")
     db.add("cost", [(1, 5)])
     db.add("bom", [(1, 2, 1), (2, 1, 1), (3, 1, 1)])
-    with pytest.raises(Stopped, match=r"C042.*`total` never settle: rule 2 adds") as stopped:
+    with pytest.raises(Stopped, match=r"C042.*`total` do not converge: rule 2 adds") as stopped:
         db.run(program)
     assert stopped.value.exit_code == 3
     assert stopped.value.diagnostics[0].place is not None

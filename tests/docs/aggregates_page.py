@@ -13,41 +13,38 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "aggregates.md"
 INTRODUCTION = """\
 # Aggregates
 
-Every aggregate is one row of the table in `program/aggregates.py`, and this page is made from it.
-All engines give the same values. An aggregate ranges over the distinct solutions of its body: two
-solutions with the same value count twice, unless the aggregate is idempotent, when it makes no
-difference. Names are written with brackets, `median<X>`; a condition stands in parentheses of its
-own, `count_if<(X > 1)>`.
+An aggregate ranges over the distinct solutions of its body: two solutions with the same value count
+twice. Write the term in brackets, `median<X>`, and a condition in parentheses, `count_if<(X > 1)>`.
 
-Nothing depends on the order of facts. Where an order matters, values go by value: numbers by size,
-with NaN last, texts by their characters. `arg_min` and its like say below which of several they
-take; `join` has its texts sorted. `approx_count_distinct` is exact here, and the same as `countd`.
-Over no solution at all, in a head without group columns, an aggregate with an identity gives that,
-and any other gives no fact.
+Results do not depend on the order of facts. Numbers are ordered by size, with NaN last, and texts
+by their characters. `approx_count_distinct` is exact. In a head without group columns, over no
+solutions, an aggregate with an identity returns the identity, and any other aggregate no fact.
 
-`db.aggregate` adds aggregates of Python: see [the Python interface](python.md).
+[`db.aggregate`](python.md#sessionaggregate) adds Python aggregates.
 
-What the properties mean:
+Properties:
 
-- *idempotent*: the same value again changes nothing.
-- *invertible*: a value can be taken out again, so that `watch` need not go through a group anew.
-- *improves*: where the value goes as solutions come; of sums, as long as no amount is below 0.
-- *distributes over*: what may be done with values along a path, before or after they are combined.
-  Recursion uses it: with `+`, `mmin` finds shortest paths. `*` is meant for values of 0 or more.
-- *kernel*: what the columns do. *gathered* keeps all solutions of a group; the others keep a number
-  or two.
+- *idempotent*: combining the same value again changes nothing.
+- *invertible*: a value can be removed, so `watch` need not re-evaluate the group.
+- *improves*: the direction in which the value changes as solutions arrive; for sums of non-negative
+  amounts.
+- *distributes over*: an operation that can be applied before or after combining. Recursion uses it:
+  `mmin` over `+` finds shortest paths. `*` is for non-negative values.
+- *kernel*: the implementation. *gathered* keeps all solutions of a group; the others keep one or
+  two numbers.
+
+This page is generated from the table in `program/aggregates.py`.
 """
 
 FORMS = {
     "plain": ("Outside recursion", ""),
     "monotone": (
         "Inside recursion",
-        "The same rows in the form that recursion may use: a group keeps one value, which is\n\
-combined with what is found for it later.\n",
+        "In recursion a group keeps one value, and combines it with every value found later.\n",
     ),
     "lattice": (
         "Lattices of Bloom",
-        "The same rows as types of columns: merging two values combines them.\n",
+        "The same aggregates as column types: merging combines two values.\n",
     ),
 }
 

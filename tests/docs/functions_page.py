@@ -14,18 +14,20 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "functions.md"
 INTRODUCTION = """\
 # Functions
 
-Every function is one row of the table in `program/functions/`, and this page is made from it. Names
-are those of Spark SQL; other names of a function, from SQL and Soufflé, are given with it. All
-engines give the same values, which are Spark's where engines differ. A function that gives true or
-false may stand as a literal: `p(X) <- q(X), contains(X, "a")`. SQL calls the same functions by the
-same names, also in recursive views. `db.define` adds functions of Python, and hides one of the same
-name. A function that gives several rows stands after `in`: `p(X) <- q(N), X in range(0, N)`; one of
-Python's is defined with `returns="integer*"`.
+Functions have the names and the values of Spark SQL, on every engine, in rules and in RaSQL.
+Aliases come from SQL and Soufflé. `db.define` adds Python functions and overrides functions of the
+same name.
 
-A whole number is taken where a double or a decimal is wanted, a date where a datetime is, and text
-that is written out where a date is: `year("2024-01-31")`. A function of a missing value is missing.
-Where a function has no value, as `ln(0)`, the run ends with C073, C040 or C041, which names the
-rule and the value. After the arguments, `?` marks one that may be left out and `...` several.
+- A function that returns a boolean can be a literal: `p(X) <- q(X), contains(X, "a")`.
+- A function that returns several rows follows `in`: `p(X) <- q(N), X in range(0, N)`.
+- Arguments convert from integer to double or decimal, from date to datetime, and from a literal
+  text to a date: `year("2024-01-31")`.
+- A function of a missing value is missing.
+- If a function has no value, as `ln(0)`, the run ends with C073, C040 or C041, which names the rule
+  and the value.
+
+In a signature `?` marks an optional argument and `...` a repeated one. This page is generated from
+the table in `program/functions/`.
 """
 
 
@@ -52,7 +54,7 @@ def _section(row: FunctionRow) -> str:
         lines.append(textwrap.fill(f"Also: {', '.join(others)}.", 100))
     if "spark" in row.lacks and row.rows is None:
         lines.append(
-            textwrap.fill(f"On Spark a Python worker calls it: {row.lacks['spark']}.", 100)
+            textwrap.fill(f"On Spark a Python worker evaluates it: {row.lacks['spark']}.", 100)
         )
     return "\n".join([*lines, ""])
 

@@ -1,6 +1,7 @@
 """A forgotten join condition is what limits are for: every loop that makes facts looks at them."""
 
 import time
+import tracemalloc
 import warnings
 
 import pytest
@@ -26,10 +27,18 @@ def products(draw: st.DrawFn) -> str:
     ]  # fmt: skip
     firsts = variables[: 2 * atoms : 2]  # of different atoms, so that there are 300⁴ facts at least
     head = draw(st.lists(st.sampled_from(firsts), min_size=4, max_size=5, unique=True))
-    ends = ["", ", {0} ~= {1}", ", {0} + {1} >= 0", ", {0} < {1} + 300", ", ~p({0}, {1}), ~e(-1)"]
+    ends = [
+        ", sort(({1}, desc))",
+        "",
+        ", {0} ~= {1}",
+        ", {0} + {1} >= 0",
+        ", {0} < {1} + 300",
+        ", ~p({0}, {1}), ~e(-1)",
+    ]
     body[-1] += draw(st.sampled_from(ends)).format(*head)
     if draw(st.booleans()):
-        last = draw(st.sampled_from(["count<_>", "sum<A>", "max<A>"]))
+        functions = ["count<_>", "sum<A>", "max<A>", "median<A>", "countd<A>", "avg<A>"]
+        last = draw(st.sampled_from(functions))
         return f"q({', '.join(head)}, {last}) <- {', '.join(body)}. query q({', '.join(head)}, N)."
     return f"q({', '.join(head)}) <- {', '.join(body)}. query q({', '.join(head)})."
 
@@ -81,6 +90,56 @@ def test_a_product_stops_at_so_many_facts(text: str) -> None:
 @FEW
 def test_a_product_stops_where_memory_ends(text: str) -> None:
     assert seconds_of(text, memory=50_000_000) < SLACK
+
+
+# ── What is no fact, and takes memory all the same ───────────────────────────────────────────────
+
+FEW_BYTES = 60_000_000
+HELD = {
+    "contributors": "q(countd<(A, B, C)>) <- e(A), e(B), e(C). query q(N).",
+    "solutions": "q(median<D>) <- e(A), e(B), e(C), e(D). query q(N).",
+    "texts": f"s(1, a). s(N, Y) <- s(M, X), Y = concat(X, {100 * 'x'}), N = M + 1. query s(N, X).",
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_what_a_rule_holds_takes_memory(name: str) -> None:
+    """Contributors that are told apart, gathered solutions, and texts that rules compute."""
+    db = caladan.connect("embedded")
+    db.add("e", SINGLES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        with pytest.raises(caladan.Stopped, match="bytes of memory"):
+            db.run(HELD[name], memory=FEW_BYTES, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("q(A, B, C) <- e(A), e(B), e(C), A > B, sort((C, desc), (A, asc)), limit(2).",
+         [(1, 0, 299), (2, 0, 299)]),
+        ("q(count<_>, A, B) <- f(A), e(B), e(C), e(D), A * B > C + D.", None),
+    ],
+)  # fmt: skip
+def test_a_rule_holds_no_more_than_it_needs(text: str, wanted: object) -> None:
+    """Rows behind a limit are dropped; what is added up of parts of a body is forgotten."""
+    db = caladan.connect("embedded")
+    db.add("e", SINGLES)
+    db.add("f", [(1,), (2,)])
+    goal = " query q(A, B, C)."
+    db.run(text.replace("e(C)", "f(C)") + goal)  # imports and kernels
+    tracemalloc.start()
+    found = db.run(text + goal, memory=FEW_BYTES).answers[0].rows()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * FEW_BYTES
+    if wanted is None:
+        wanted = [
+            (sum(min(300, max(0, a * b - c)) for c in range(300)), a, b)
+            for a in (1, 2)
+            for b in range(1, 300)
+        ]
+    assert sorted(found) == sorted(wanted)  # pyright: ignore[reportArgumentType]
 
 
 def test_facts_that_are_known_do_not_count() -> None:

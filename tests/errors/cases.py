@@ -152,7 +152,7 @@ CASES = (
     Case("may not terminate", "W101", "n(1).\nn(Y) <- n(X), Y = X + 1.\nquery n(X).", arguments=("check",)),
     Case("may not be monotone", "W102", ARC + "d(1, 0).\nd(Y, mmin<E>) <- d(X, D), arc(X, Y), E = D + 1, D > 9.", arguments=("check",)),
     Case("aggregate at every step", "W104", _closure("SELECT arc.B, 9 - tc.B FROM tc, arc WHERE tc.A = arc.A", head="tc(A, min() AS B)"), arguments=("check",)),
-    Case("variable that stands once", "W105", ARC + "p(A) <- arc(A, B), arc(_, _C).\nquery p(A).", arguments=("check",)),
+    Case("variable that occurs once", "W105", ARC + "p(A) <- arc(A, B), arc(_, _C).\nquery p(A).", arguments=("check",)),
     Case("spelt like a constant", "W106", "age('Ann', 7).\np(N) <- age(Ann, N), age(Ann, _).\nquery p(N)."),
     Case("no goal needs it", "W107", ARC + "p(A) <- arc(A, _).\nq(A) <- p(A).\nquery p(A).", _arc(EDGES), _DATA),
     Case("never has facts", "W103", ARC + "p(X) <- p(X), arc(X, _).", arguments=("check",)),

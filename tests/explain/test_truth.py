@@ -190,7 +190,7 @@ SMALL = {
         "one fact at a time (after 8 in a row"
     ),
     "r(B, 1.5) <- arc(0, B). r(B, W) <- r(A, V), arc(A, B), W = V * 1.0, W < 9. query r(B, W).": (
-        "as all others (what is computed is no integer)"
+        "as all others (the computed value is not an integer)"
     ),
 }
 

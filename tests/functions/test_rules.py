@@ -150,7 +150,7 @@ FAILURES = [
     ("ln(Z)", "C073", "there is no logarithm of 0.0"),
     ("pmod(I, Z)", "C040", "division by zero in rule 1"),
     ("exp(I * 10)", "C041", "a number too large for a double in rule 1"),
-    ("abs(L)", "C041", "a whole number of more than 64 bits in rule 1"),
+    ("abs(L)", "C041", "an integer of more than 64 bits in rule 1"),
     ('regexp_matches(S, "(")', "C073", "'(' is not a regular expression"),
     ("date_add(D, 9000000)", "C073", "the date is out of range (years 1 to 9999)"),
     ("make_date(2023, 2, I)", "C073", "there is no date 2023-2-300"),
@@ -159,7 +159,7 @@ FAILURES = [
     ("split_part(S, \",\", Z)", "C073", "there is no part 0"),
     ("clamp(I, 5, 1)", "C073", "the least value 5 is more than the most, 1"),
     ("factorial(I)", "C073", "the factorial of 300"),
-    ("unhex(S)", "C073", "'spice' has letters that are no hexadecimal digits"),
+    ("unhex(S)", "C073", "'spice' has letters that are not hexadecimal digits"),
 ]  # fmt: skip
 
 

@@ -184,7 +184,7 @@ def test_batches_are_bounded_and_lazy(grade: str) -> None:
 
 
 def test_unsafe_variables_are_named() -> None:
-    with pytest.raises(CaladanError, match=r"C013.*nothing in the body gives values to `x`"):
+    with pytest.raises(CaladanError, match=r"C013.*nothing in the body binds `x`"):
         found([Predicate(["x"], lambda x: x < 3)], ["x"])
     with pytest.raises(CaladanError, match="`z`"):
         found([OneOf("x", [1])], ["x", "z"])

@@ -50,8 +50,8 @@ def test_detect(text: str, language: str) -> None:
 <program>:2:3: error[C005]: cannot tell which language this is
   2 |   what is 'this'
     |   ^^^^
-  help: DeALS has `<-` or `database({`, Soufflé `.decl` or `:-`, RaSQL begins with a word of SQL; \
-language="deals" says it outright""",
+  help: DeALS has `<-` or `database({`, Soufflé `.decl` or `:-`, RaSQL begins with a SQL keyword; \
+or set language=\"deals\"""",
         ),
     ],
 )
@@ -68,8 +68,8 @@ def test_not_recognised(text: str, rendered: str) -> None:
             "select 1",
             None,
             (
-                "<program>: error[C050]: RaSQL becomes a Program only where the columns of its "
-                "tables are known\n  help: run it in a session: db.sql(text), or db.run(text)"
+                "<program>: error[C050]: RaSQL needs the columns of its tables to become a "
+                "Program\n  help: run it in a session: db.sql(text), or db.run(text)"
             ),
         ),
         (

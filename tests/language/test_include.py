@@ -190,5 +190,5 @@ def test_other_folders_may_be_allowed(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_what_is_no_text_is_not_included(tmp_path: Path) -> None:
     written(tmp_path, a="include 'b.dl'.", b="p(1).\0A=1")
-    with pytest.raises(CaladanError, match=r"C035.*it is no text"):
+    with pytest.raises(CaladanError, match=r"C035.*it is not text"):
         read(tmp_path / "a.dl")

@@ -1,6 +1,7 @@
 """Whether a run of a program of the corpus answers what it must."""
 
 import json
+import math
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,14 +33,19 @@ def follow(db: caladan.Session, program: str | Path, changes: Changes) -> Live:
         db.add(name, rows)
     live = db.watch(program)
     for name, less, more in changes.steps:
-        before = {each: set(live[each].rows()) for each in live}
+        before = {each: facts_of(live[each].rows()) for each in live}
         db.delete(name, less)
         db.insert(name, more)
         for each, old in before.items():
-            change, new = live.changes(each), set(live[each].rows())
-            assert set(change.added.rows()) == new - old, f"added to {each}"
-            assert set(change.removed.rows()) == old - new, f"removed from {each}"
+            change, new = live.changes(each), facts_of(live[each].rows())
+            assert facts_of(change.added.rows()) == new - old, f"added to {each}"
+            assert facts_of(change.removed.rows()) == old - new, f"removed from {each}"
     return live
+
+
+def facts_of(rows: Rows) -> set[tuple[Any, ...]]:
+    """Rows as a set in which all NaN are one value, as they are in relations."""
+    return {tuple(math.nan if value != value else value for value in row) for row in rows}
 
 
 def followed(db: caladan.Session, folder: Folder) -> None:

@@ -113,14 +113,14 @@ def test_a_timeout_covers_reading_for_sql(db: cal.Session, tmp_path: Path) -> No
     data = tmp_path / "r.csv"
     data.write_text("".join(f"{i},x{i}\n" for i in range(1_000_000)))
     db.add("r", data)
-    with pytest.raises(cal.Stopped, match="the time was over while reading `r`"):
+    with pytest.raises(cal.Stopped, match="the time limit ended while reading `r`"):
         db.run("CREATE TABLE r(A integer, B string); SELECT count(*) FROM r", timeout=0.05)
 
 
 def test_a_timeout_covers_the_translation_of_sql(db: cal.Session) -> None:
     many = " UNION ALL ".join(f"SELECT {i} AS a" for i in range(2000))
     started = time.process_time()
-    with pytest.raises(cal.Stopped, match=r"the time was over while (reading|compiling)"):
+    with pytest.raises(cal.Stopped, match=r"the time limit ended while (reading|compiling)"):
         db.run(many, timeout=0.5)
     assert time.process_time() - started < 5
 

@@ -187,7 +187,7 @@ def test_calls_are_checked(text: str, message: str) -> None:
         ("Big", len, {"returns": "long"}, "a function cannot be called `Big`"),
         ("sum", len, {"returns": "long"}, "a function cannot be called `sum`"),
         ("f", 7, {"returns": "long"}, "`f` is a int, not a function"),
-        ("f", len, {"returns": "strin"}, "`f` cannot give values of the type `strin`"),
+        ("f", len, {"returns": "strin"}, "`f` cannot return the type `strin`"),
         ("f", len, {"returns": "long", "vectorized": "cuda"}, 'vectorized is "numpy", "arrow"'),
     ],
 )
@@ -265,7 +265,7 @@ def test_the_order_of_a_constraints_arguments_must_be_said() -> None:
     db = cal.connect("embedded")
     with pytest.raises(cal.CaladanError, match="in which order the constraint takes"):
         db.define("closer", Closer("a", "b", 2))
-    with pytest.raises(cal.CaladanError, match="it must be said what `f` gives"):
+    with pytest.raises(cal.CaladanError, match="the type that `f` returns is missing"):
         db.define("f", len)
     db.define("closer", Closer("a", "b", 2), arguments=("a", "b"))
     db.add("w", [("x", "y")])

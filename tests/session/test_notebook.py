@@ -67,7 +67,7 @@ def test_a_mistake_is_its_diagnostic(shell: Any) -> None:
     said = seen.stdout + seen.stderr
     assert "error[C001]: expected a comparison operator" in said
     assert "for not equal write `~=`" in said
-    assert "error[C050]: `--fast` means nothing behind `%%datalog`" in said
+    assert "error[C050]: `--fast` has no meaning after `%%datalog`" in said
     assert "error[C010]: unknown relation `q`" in said
     assert "Traceback" not in said
     assert said.count("\n") < 20

@@ -214,7 +214,7 @@ again.stop()
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    gone = "C050 Spark was stopped, and what it held is gone"
-    stale = "C050 the DataFrame given for arc is of a Spark session that was stopped"
+    gone = "C050 Spark was stopped, and its data is gone"
+    stale = "C050 the DataFrame given for arc belongs to a stopped Spark session"
     told = ["[(0, 1), (1, 2)]", *[gone] * 7, "C050 this SparkSession was stopped", stale]
     assert done.stdout.splitlines() == [*told, *told, stale, "[Row(A=1, B=2)]"]

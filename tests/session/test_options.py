@@ -146,7 +146,7 @@ def test_on_the_command_line(
         ),
         (lambda db: cal.connect(5), "an engine is a name or a SparkSession, not a int"),
         (lambda db: cal.connect("spark", master=5), "master is the URL of a Spark master"),
-        (lambda db: cal.connect("spark", conf=["a"]), "conf maps names of Spark's settings"),
+        (lambda db: cal.connect("spark", conf=["a"]), "conf maps settings of Spark"),
         (lambda db: cal.connect("spark", conf={"a": [1]}), "conf has [1] for 'a', which is no"),
         (lambda db: db.run(PROGRAM, language=3), "there is no language `3`"),
         (lambda db: db.explain(PROGRAM, 3), "there is no stage `3`"),

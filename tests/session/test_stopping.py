@@ -103,7 +103,7 @@ def test_the_time_covers_what_comes_before_evaluation(
     assert time.monotonic() - started < 10
     (told,) = stopped.value.diagnostics
     assert told.code == "C042"
-    assert told.message == f"1 second was not enough: the time was over while {doing}"
+    assert told.message == f"1 second was not enough: the time limit ended while {doing}"
     assert sum(relation.count() for relation in stopped.value.result.values()) == 0
     assert stopped.value.exit_code == 3
 

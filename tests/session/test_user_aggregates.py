@@ -75,7 +75,7 @@ def test_they_follow_their_data() -> None:
     [
         ({"name": "min"}, "an aggregate cannot be called `min`"),
         ({"name": "Gcd"}, "an aggregate cannot be called `Gcd`"),
-        ({"monotone": True}, "`gcd` cannot stand inside recursion"),
+        ({"monotone": True}, "`gcd` cannot be used in recursion"),
         ({"combine": 3}, "`gcd` is a int, not a function"),
         ({"vectorized": "arrow"}, 'vectorized is "numpy" or None'),
     ],

@@ -227,8 +227,8 @@ def test_writes_that_are_partitioned_or_in_buckets(
         spark.sql(f"DROP DATABASE {name} CASCADE")
     for wrong, said in (
         ({"partition_by": "C"}, "there is no column 'C'; there are A, B"),
-        ({"bucket_by": (0, "A")}, "buckets are some, by a column"),
-        ({"bucket_by": (2, "A")}, "buckets of tables in its catalog only"),
+        ({"bucket_by": (0, "A")}, "bucket_by takes a number and a column"),
+        ({"bucket_by": (2, "A")}, "buckets for catalog tables only"),
     ):
         with pytest.raises(CaladanError, match=f"C050.*{said}"):
             answer.write(tmp_path / "more", **wrong)

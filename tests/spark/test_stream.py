@@ -74,7 +74,7 @@ def test_each_batch_is_one_change(spark: SparkSession, tmp_path: Path) -> None:
         stream.process_all_available()
         assert changes(tmp_path / "out")[3:] == [(2, 4, "insert")]
         assert len(seen) == 3
-    with pytest.raises(cal.CaladanError, match="is of another program"):
+    with pytest.raises(cal.CaladanError, match="belongs to another program"):
         cal.stream(
             spark, RING + "\nother(A) <- ring(A).", {"pay": source(spark, incoming)}, {},
             tmp_path / "state",

@@ -60,7 +60,7 @@ def test_inputs_are_not_written_and_outputs_not_read() -> None:
     text = told(rules(writes, **collections))
     assert "error[C071]: `i` is an input, which rules do not write" in text
     assert "self.i |= self.t" in text
-    assert "error[C072]: `o` is an output, which rules do not read" in told(
+    assert "error[C072]: `o` is an output, and rules cannot read it" in told(
         rules(reads, **collections)
     )
     made = rules(lambda self: None, **collections)()
@@ -88,9 +88,9 @@ def test_inputs_are_not_written_and_outputs_not_read() -> None:
         ("table t(a). scratch t(b).", "1:13: error[C017]: `t` is declared twice"),
         ("table t(a). t(X) <- u(X).", "1 | table t(a). t(X) <- u(X)."),
         ("scratch s(@a).", "a scratch, which has no address"),
-        ("periodic p.", "a timer has a period"),
+        ("periodic p.", "a timer needs a period"),
         ("table t(a).\nscratch s(a).\ns(X) <- t(X), sort(X), limit(1).", "3:1: error[C022]"),
-        ("periodic p(soon).", "a timer has a period"),
+        ("periodic p(soon).", "a timer needs a period"),
         ("table t(a).\nt(count<X>) <- t(X).", "derive it for the next tick"),
     ],
 )
@@ -183,17 +183,20 @@ WRONG: dict[str, tuple[Callable[[bloom.Bloom], object], str]] = {
     ),
     "a presence as a value": (
         lambda m: m.s.now(m.t.project(m.s.exists(), "key")),
-        "asked in where()",
+        "belongs in where()",
     ),
     "too few values": (lambda m: m.s.now(m.t.where(m.s.include(1))), "C011]: a fact of 2 columns"),
-    "not exemplary": (lambda m: m.s.now(m.t.argagg("sum", [], "val")), "C050]: `sum` is no value"),
+    "not exemplary": (
+        lambda m: m.s.now(m.t.argagg("sum", [], "val")),
+        "C050]: `sum` is not a value",
+    ),
     "a column of another": (
         lambda m: m.s.now(m.t.project(m.s.key, "val")),
         "none of those that are",
     ),
     "names to rename": (lambda m: m.s.now(m.t.rename("a")), "C011]: 2 columns are called by 1"),
     "not rows": (lambda m: m.s.now("ab"), "C050]: `s` takes a collection"),
-    "an assignment": (assigned, "is a collection, which is not assigned to"),
+    "an assignment": (assigned, "is a collection and cannot be assigned"),
     "a missing column": (lambda m: m.s.now(m.t.project("key")), "None fills a column"),
 }
 

@@ -344,9 +344,9 @@ def _cannot_add_up(rule: Rule, body: Iterable[Literal], found: Diagnostics) -> N
     first = next(each for each in body if isinstance(each, Disjunction | Choice))
     found.add(
         "C015",
-        f"`{rule.head.relation}` adds up in its recursion, and a solution of this rule may be "
-        "found by several alternatives",
+        f"`{rule.head.relation}` sums within its recursion, but several alternatives of this "
+        "rule can find the same solution",
         first.span or rule.span,
-        help="write alternatives that exclude each other, with `if`, or give them a relation of "
-        "their own that does not depend on the recursion",
+        help="make the alternatives exclude each other with `if`, or move them to a relation "
+        "that does not depend on the recursion",
     )

@@ -161,10 +161,10 @@ def order_cliques(program: TypedProgram) -> Checked:
             if value in clique.relations and name in clique.relations:
                 found.add(
                     "C015",
-                    f"`{name}` keeps a witness, and depends on itself through another relation",
+                    f"`{name}` keeps a witness but depends on itself through another relation",
                     next(r.span for r in rules if r.head == name),
-                    help="the best values come first, and their witnesses after them: "
-                    "let its rules read no other relation that reads it",
+                    help="witnesses are chosen after the best values: its rules cannot read a "
+                    "relation that reads it",
                 )
     found.hide(internal)
     found.raise_errors()
@@ -244,8 +244,7 @@ def _aggregates(
                     related=[RelatedSpan("the other rule's aggregate", before.span)]
                     if before.span
                     else [],
-                    help="all rules of a relation feed the same groups; use one function, "
-                    "or two relations",
+                    help="use the same function in all rules of the relation, or use two relations",
                 )
     return tuple(functions)
 
@@ -268,7 +267,7 @@ def _check_gathered(
                 "C015",
                 f"column {i + 1} of `{name}` is aggregated by `{row}`, and has plain values, too",
                 (plain or rules)[0].span,
-                help="give the facts another name, and derive from them by a rule",
+                help="rename the facts, and add a rule that reads them",
             )
 
 

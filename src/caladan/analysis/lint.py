@@ -52,7 +52,7 @@ def _of_rule(written: Sequence[Variable], texts: set[str]) -> Iterator[Diagnosti
         elif times[name] == 1:
             yield Diagnostic(
                 "W105",
-                f"the variable `{name}` stands once",
+                f"the variable `{name}` occurs only once",
                 variable.span,
                 help=f"write `_` or `_{name}` if any value will do, '{name}' for the text",
             )
@@ -82,7 +82,7 @@ def unneeded(program: Program) -> tuple[Diagnostic, ...]:
             "W107",
             f"no goal needs `{name}`",
             own[0].head.span,
-            help="ask for it with `query` or `export`, or leave its rules out",
+            help="add `query` or `export` for it, or remove its rules",
         )
         for name, own in rules.items()
         if name not in needed

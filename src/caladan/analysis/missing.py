@@ -161,10 +161,10 @@ def _refuse(node: Expression, where: str, found: Diagnostics) -> None:
     if isinstance(node, Constant) and node.value is NULL:
         found.add(
             "C025",
-            f"`null` in {where} is equal to nothing",
+            f"`null` in {where} equals nothing",
             node.span,
-            help="ask whether a value is there with `missing(X)` or `present(X)`; "
-            "a text is written 'null'",
+            help="test for missing values with `missing(X)` or `present(X)`; quote the text: "
+            "'null'",
         )
 
 
@@ -703,9 +703,9 @@ def _branches(rule: CoreRule, choice: Conditional) -> Iterator[CoreRule]:
 def _too_many(rule: CoreRule) -> Exception:
     return error(
         "C024",
-        f"rule {rule.number} computes from more values that may be missing than it can be split by",
+        f"rule {rule.number} computes with too many values that may be missing",
         rule.span,
-        help="ask for `present(X)` where values are not missing, or compute in several rules",
+        help="add `present(X)` for values that are never missing, or compute in several rules",
     )
 
 

@@ -82,7 +82,7 @@ def _started(
     rule = clique.rules[0]
     found.add(
         "W103",
-        f"{names} can never have facts: every rule needs one to start with",
+        f"{names} can never have facts: no rule starts the recursion",
         rule.span,
         help="add a rule that does not depend on the recursion",
     )
@@ -263,9 +263,9 @@ class Finding:
             "W104",
             f"`{self.relation}` keeps {best} at every step, and {self.reason}",
             self.span,
-            help="only the kept value is carried on, so the answer may differ from aggregating "
-            "all values at the end; to do that, take the aggregate out of the view's head and "
-            "into the query after the recursion",
+            help="only that value enters the next step, so the answer may differ from "
+            "aggregating at the end; to aggregate at the end, move the aggregate to the query "
+            "after the recursion",
         )
 
 

@@ -85,9 +85,9 @@ def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
         if any(isinstance(part, Aggregate) for part in walk(argument)):
             found.add(
                 "C015",
-                "an aggregate needs a body to range over",
+                "a fact cannot contain an aggregate",
                 argument.span,
-                help="a fact has the value itself: `best(1, 0).`",
+                help="write the value itself: `best(1, 0).`",
             )
     return CoreRule(number, rule.head.relation, rule.head.arguments, (), (), {}, span=rule.span)
 
@@ -175,7 +175,7 @@ def _head_argument(argument: Expression, found: Diagnostics, may_lack: bool) -> 
 
 def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
     if any(isinstance(part, Aggregate) for term in node.terms for part in walk(term)):
-        found.add("C015", "an aggregate cannot stand inside another", node.span)
+        found.add("C015", "aggregates cannot be nested", node.span)
     row = row_of(node)
     least, most = row.terms
     if isinstance(node, Folding) or most is None or row.witness == "before":

@@ -74,8 +74,8 @@ def resolve(
                 "C074",
                 f"a rule for `{head.relation}` is for later (@{rule.time}), which needs ticks",
                 rule.span,
-                help="bloom.program(text) makes a program that runs in ticks; a batch run is one "
-                "tick, where every rule takes effect now",
+                help="run it in ticks with bloom.program(text); in a batch run every rule takes "
+                "effect at once",
             )
         arity = len(column_terms(head.arguments))
         if head.relation not in table:

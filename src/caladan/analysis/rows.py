@@ -29,9 +29,9 @@ def numbered(
         if goal.atom.row is not None:
             found.add(
                 "C026",
-                "a goal asks for facts, not for rows",
+                "a goal returns facts, not rows",
                 goal.atom.row.span,
-                help="write a rule over the rows, and ask for its relation",
+                help="write a rule over the rows, and query its relation",
             )
     if not any(isinstance(n, Atom) and n.row is not None for r in program.rules for n in walk(r)):
         return program, {}

@@ -46,7 +46,7 @@ def _unsafe(
     if variable.is_anonymous:
         found.add(
             "C013",
-            f"`_` {where} of rule {rule.number} stands for no value",
+            f"`_` {where} of rule {rule.number} has no value",
             span,
             help="give it a name and bind it in the body",
         )

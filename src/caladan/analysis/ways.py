@@ -238,8 +238,7 @@ def too_many(ways: int, body: Iterable[Literal], span: Span | None, found: Diagn
         "C024",
         f"there are {amount} ways through the {kinds} of this rule, more than {MOST_WAYS}",
         first.span or span,
-        help="give some of them a relation of their own: rules with an `if` each, which this "
-        "rule then joins"
+        help="move some of them to rules of their own, and join those here"
         if kinds == "`if`s"
-        else "give some of them a relation of their own, which this rule then joins",
+        else "move some of them to a relation of their own, and join it here",
     )

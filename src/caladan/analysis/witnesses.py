@@ -88,9 +88,9 @@ def _refuse_data(program: Program, name: str, found: Diagnostics) -> None:
     rule = next(r for r in program.rules if r.head.relation == name and _witnessed(r.head))
     found.add(
         "C015",
-        f"`{name}` keeps a witness, and has data of its own",
+        f"`{name}` keeps a witness but also has data",
         rule.head.span,
-        help="give the data another name, and derive from it by a rule",
+        help="rename the data, and add a rule that reads it",
     )
 
 
@@ -128,7 +128,7 @@ class _WitnessSplit:
         arguments = list(rule.head.arguments)
         aggregates = [a for a in arguments if isinstance(a, Aggregate)]
         if rule.order or rule.limit is not None:
-            self._refuse("C022", "a best value with a witness cannot be sorted or cut", rule)
+            self._refuse("C022", "a rule with a witness cannot have `sort` or `limit`", rule)
         elif not aggregates and len(arguments) >= at + width:
             end = at + width
             return arguments[:at], tuple(arguments[at:end]), arguments[end:]
@@ -136,7 +136,7 @@ class _WitnessSplit:
             found = f"`{self._shape.function}` with {width - 1} witness{'es'[: 2 * (width > 2)]}"
             self._refuse("C016", f"column {at + 1} of `{self._name}` is {found}, not here", rule)
         elif len(aggregates) > 1:
-            self._refuse("C015", "an aggregate with a witness is the only one of its head", rule)
+            self._refuse("C015", "a head with a witness cannot have another aggregate", rule)
         else:
             return arguments[:at], aggregates[0].terms, arguments[at + 1 :]
         return None
@@ -220,10 +220,11 @@ class _WitnessSplit:
     def _refuse_use(self, rule: Rule, at: Literal | Expression) -> None:
         self._found.add(
             "C015",
-            f"a witness of `{self._name}` decides what is derived; it can only go on as a witness",
+            f"a witness of `{self._name}` restricts the recursion; "
+            "it can only be passed on as a witness",
             at.span or rule.span,
-            help=f"`{self._shape.function}<Value, Witness>` takes the best value first, and then a "
-            "witness of it; compare witnesses after the recursion, in a rule of another relation",
+            help=f"`{self._shape.function}<Value, Witness>` chooses the best value first, then "
+            "its witness; compare witnesses after the recursion, in a rule of another relation",
         )
 
 

@@ -189,5 +189,5 @@ def internal(problem: Exception) -> Diagnostic:
     return Diagnostic(
         "C090",
         f"internal error: {type(problem).__name__}{': ' if what else ''}{what}",
-        help="this is a mistake of ours: please report it, with the output of --debug",
+        help="this is a bug in Caladan: please report it with the output of --debug",
     )

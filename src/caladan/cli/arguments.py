@@ -95,14 +95,14 @@ def _parser() -> argparse.ArgumentParser:
             commands,
             "explain",
             "run",
-            "show what the compiler makes of a program",
+            "print every stage of the compiler",
         )
     )
-    _add_program(_command(commands, "check", "run", "look for mistakes without running"))
-    _add_test(_command(commands, "test", "test", "run the expectations of programs"))
-    _command(commands, "warmup", _warmup, "compile the kernels, so that no run waits for it")
+    _add_program(_command(commands, "check", "run", "report errors and warnings without running"))
+    _add_test(_command(commands, "test", "test", "check the expectations in programs"))
+    _command(commands, "warmup", _warmup, "compile the kernels, so that no run has to")
     _add_repl(_command(commands, "repl", "repl", "facts, rules and goals at a prompt"))
-    bench = _command(commands, "bench", _later("bench"), "measure (a later version)")
+    bench = _command(commands, "bench", _later("bench"), "run the benchmarks (not available yet)")
     bench.add_argument("names", nargs="*", metavar="NAME")
     return parser
 
@@ -129,25 +129,29 @@ def _command(
 def _add_program(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "program", nargs="+", metavar="PROGRAM",
-        help="files with a program, all of them together; - for stdin",
+        help="files that form one program; - for stdin",
     )  # fmt: skip
-    parser.add_argument("--language", **_one_of(LANGUAGES), help="detected if not given")
+    parser.add_argument(
+        "--language", **_one_of(LANGUAGES), help="the language of the program; detected by default"
+    )
     _add_data(parser)
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", action="append", default=[], type=_data, metavar="NAME=PATH",
-        help="the data of a relation: csv, tsv, facts, json, parquet, orc; a pattern, a folder; "
-        "on spark also jdbc:URL#TABLE and table:NAME",
+        help="the data of a relation: a csv, tsv, facts, json, parquet or orc file, a folder or a "
+        "pattern; on spark also jdbc:URL#TABLE and table:NAME",
     )  # fmt: skip
     parser.add_argument(
-        "--facts", metavar="DIR", help="a folder with a file for each relation: NAME.csv and so on"
+        "--facts",
+        metavar="DIR",
+        help="a folder with one file per relation: NAME.csv, NAME.parquet …",
     )
     parser.add_argument(
         "--header", action=argparse.BooleanOptionalAction,
-        help="whether csv and tsv files begin with the names of their columns; if not given, a "
-        "first line that is exactly the declared names does",
+        help="csv and tsv files have a header line, or none; by default a first line is a header "
+        "if it is exactly the declared column names",
     )  # fmt: skip
     parser.add_argument(
         "--header-of", action="append", default=[], metavar="NAME",
@@ -155,15 +159,15 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--no-header-of", action="append", default=[], metavar="NAME",
-        help="the files of this relation have none",
+        help="the files of this relation have no header",
     )  # fmt: skip
     parser.add_argument(
         "--delimiter", type=_delimiter, metavar="C",
-        help="the character between the columns of csv and tsv files, such as ';' or '\\t'",
+        help="the column separator of csv and tsv files, such as ';' or '\\t'",
     )  # fmt: skip
     parser.add_argument(
         "--param", action="append", default=[], type=_pair, metavar="K=V",
-        help="the value of a parameter; put text that looks like a number in quotes",
+        help="the value of a parameter; quote a text that looks like a number",
     )  # fmt: skip
 
 
@@ -171,10 +175,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     parser.add_argument(
         "--engine", default="auto", **_one_of(("auto", *ENGINES)),
-        help="auto (the default): embedded, in this process; Spark where a master, a setting of "
-        "Spark, an option of Spark, or the data asks for it",
+        help="auto (default): embedded, unless --master, --conf, an option of Spark or the data "
+        "requires Spark",
     )  # fmt: skip
-    parser.add_argument("--master", metavar="URL", help="the Spark master; local[*] if not given")
+    parser.add_argument("--master", metavar="URL", help="the Spark master; local[*] by default")
     parser.add_argument(
         "--conf", action="append", default=[], type=_pair, metavar="K=V", help="a Spark setting"
     )
@@ -184,79 +188,73 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--out", metavar="PATH",
-        help="write what the program asks for into files in this folder; a name such as tc.csv is "
-        "one file",
+        help="write the answers to files in this folder; a name such as tc.csv is one file",
     )  # fmt: skip
     parser.add_argument(
         "--format", **_one_of(("table", "csv", "tsv", "json", "jsonl", "parquet")),
-        help="how to print (all but parquet) or write (all but table); table, or csv with --out, "
-        "if not given",
+        help="how to print (all but parquet) or write (all but table); default: table, or csv with "
+        "--out",
     )  # fmt: skip
     parser.add_argument(
-        "--stats", metavar="FILE.json", help="write what the run did, and its times"
+        "--stats", metavar="FILE.json", help="write rounds, facts and seconds by clique and rule"
     )
     _add_limits(parser)
     _add_ways(parser)
     parser.add_argument(
         "--checkpoint", metavar="DIR",
-        help="save recursion on Spark there now and then; the same run goes on from it",
+        help="save the state of recursion on Spark here; the same run resumes from it",
     )  # fmt: skip
     rows = parser.add_mutually_exclusive_group()
-    rows.add_argument(
-        "--permissive", action="store_true", help="set bad rows of the data aside and go on"
-    )
+    rows.add_argument("--permissive", action="store_true", help="set bad rows aside and go on")
     rows.add_argument(
         "--strict", dest="permissive", action="store_false", help="bad rows are errors (default)"
     )
-    parser.add_argument(
-        "--quiet", action="store_true", help="neither progress nor notes, only the answer"
-    )
+    parser.add_argument("--quiet", action="store_true", help="print only the answer")
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--max-rounds", type=int, metavar="N", help="rounds of a recursion")
-    parser.add_argument("--max-facts", type=int, metavar="N", help="facts to derive at most")
-    parser.add_argument("--timeout", type=float, metavar="S", help="seconds to run at most")
+    parser.add_argument("--max-rounds", type=int, metavar="N", help="stop after this many rounds")
+    parser.add_argument("--max-facts", type=int, metavar="N", help="stop after this many facts")
+    parser.add_argument("--timeout", type=float, metavar="S", help="stop after this many seconds")
 
 
 def _add_ways(parser: argparse.ArgumentParser) -> None:
-    """How a run is to be done; plans depend on it."""
+    """The options that plans depend on."""
     parser.add_argument(
         "--memory", metavar="SIZE",
-        help="bytes of relations to hold in memory (embedded), such as 500m or 4g",
+        help="embedded: memory for relations, such as 500m or 4g; more goes to disk",
     )  # fmt: skip
-    parser.add_argument("--strategy", **_one_of(STRATEGIES), help="force a way of running on Spark")
+    parser.add_argument("--strategy", **_one_of(STRATEGIES), help="force a strategy of Spark")
     parser.add_argument(
         "--partitions", type=int, metavar="N",
         help="partitions that strategy frame makes, whatever there is to do",
     )  # fmt: skip
     parser.add_argument(
         "--search", **_one_of((*GRADES, *GRADE_ALIASES)),
-        help="guided search for cyclic bodies, by a grade of estimate",
+        help="use the guided search for cyclic bodies, with this grade of estimate",
     )  # fmt: skip
 
 
 def _add_test(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path", nargs="*", default=["."], metavar="PATH",
-        help="files, or folders to look for .dl files with expectations in; . if none is given, "
-        "- for stdin",
+        help="files, or folders with .dl files (default: the working directory); - for stdin",
     )  # fmt: skip
     _add_in_process(parser)
-    parser.add_argument("--quiet", action="store_true", help="only what does not hold")
+    parser.add_argument("--quiet", action="store_true", help="print only what failed")
 
 
 def _add_repl(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("program", nargs="*", metavar="PROGRAM", help="files to start with")
+    parser.add_argument("program", nargs="*", metavar="PROGRAM", help="files to load first")
     _add_in_process(parser)
-    parser.add_argument("--quiet", action="store_true", help="answers without their counts")
+    parser.add_argument("--quiet", action="store_true", help="print answers without their counts")
 
 
 def _add_in_process(parser: argparse.ArgumentParser) -> None:
-    """What runs take, where they are small and in this process if nothing else is said."""
+    """The options of commands that run small programs, by default in this process."""
     _add_data(parser)
     parser.add_argument(
-        "--engine", default="embedded", **_one_of(ENGINES), help="embedded if not given",
+        "--engine", default="embedded", **_one_of(ENGINES), help="default: embedded",
     )  # fmt: skip
     _add_limits(parser)
     _add_ways(parser)
@@ -266,15 +264,16 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     parser.add_argument(
         "--stage", default="all", metavar="STAGE",
-        help=f"one of {', '.join(STAGES)}; the last two are of scripts of SQL",
+        help=f"one of {', '.join(STAGES)}; the last two are for SQL",
     )  # fmt: skip
     parser.add_argument(
         "--engine", default="spark", **_one_of(ENGINES),
-        help="the engine whose physical plan is shown; with data, what sizes decide is decided",
+        help="the engine whose physical plan is printed (default: spark); with data, the plan has "
+        "the decisions that depend on it",
     )  # fmt: skip
     parser.add_argument("--master", metavar="URL", help="the Spark master; local[*] if not given")
     _add_ways(parser)
-    parser.add_argument("--html", metavar="FILE", help="write all stages as a page")
+    parser.add_argument("--html", metavar="FILE", help="write all stages to an HTML page")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -323,6 +322,6 @@ def _later(name: str) -> Callable[[argparse.Namespace], NoReturn]:
     def say_so(_: argparse.Namespace) -> NoReturn:
         from caladan.program.diagnostics import error
 
-        raise error("C051", f"`caladan {name}` arrives with a later version")
+        raise error("C051", f"`caladan {name}` is not available yet")
 
     return say_so

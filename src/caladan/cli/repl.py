@@ -67,7 +67,7 @@ def repl(arguments: argparse.Namespace) -> int:
         read: Read = input
         if is_terminal:
             read = reader(lambda: (*_COMMANDS, *dialogue.names), _is_whole)
-            print("Facts and rules end with `.`, questions with `?`; `help` says more.")
+            print("Facts and rules end with `.`, questions with `?`; `help` lists commands.")
         for name in arguments.program:
             dialogue.attempt(lambda name=name: dialogue.load(name))
         pending = ""
@@ -282,8 +282,8 @@ class Dialogue:
         """What a collection holds that matches a goal."""
         assert self._bloom is not None
         if rule is not None:
-            hint = "write a rule for it, and ask what it derives"
-            raise error("C050", "what ticks derive is asked one collection at a time", help=hint)
+            hint = "write a rule for it, and ask for its relation"
+            raise error("C050", "a program of ticks answers one collection at a time", help=hint)
         atom = goal.atom
         contents = self._bloom[atom.relation]
         schema = self._bloom.wired.schemas[atom.relation]
@@ -299,7 +299,7 @@ class Dialogue:
             raise error("C050", f"`:tick` takes a number of ticks, not `{count}`")
         if self._bloom is None:
             hint = "declare a collection first: `table state(key => value).`"
-            raise error("C050", "there are no ticks here", help=hint)
+            raise error("C050", "this program has no ticks", help=hint)
         for _ in range(int(count or 1)):
             self._bloom.tick()
             print(f"tick {self._bloom.stats.ticks}")
@@ -327,7 +327,7 @@ class Dialogue:
         """Give a relation the data of a file."""
         name, _, path = rest.partition(" ")
         if not path.strip():
-            raise error("C050", "say which relation and which file: `:data arc arcs.csv`")
+            raise error("C050", "name a relation and a file: `:data arc arcs.csv`")
         self._add(name, path.strip())
 
     def explain(self, stage: str) -> None:
@@ -357,16 +357,16 @@ class Dialogue:
         if not self._statements:
             raise error("C050", "there is nothing to undo")
         self._change(self._statements[:-1])
-        print("took back the last statement")
+        print("removed the last statement")
 
     def delete(self, what: str) -> None:
         """Take back a fact, or all that is said of a relation."""
         text = what.rstrip(" .?")
         if not text:
-            raise error("C050", "say what: `:delete arc(1, 2)`, or `:delete arc` for all of it")
+            raise error("C050", "name a fact or a relation: `:delete arc(1, 2)`, `:delete arc`")
         if self._bloom is not None:
             raise error(
-                "C050", "what ticks hold is deleted by a rule or a statement",
+                "C050", "in a program of ticks a rule or a statement deletes facts",
                 help="`@delete arc(1, 2).` deletes a fact at the next tick",
             )  # fmt: skip
         fact = None if text.isidentifier() else parse_goal(text, name=NAME).atom
@@ -383,7 +383,7 @@ class Dialogue:
                 kept.append((each, program) if not gone else (unparse(left).strip(), left))
         if not count:
             raise error(
-                "C050", f"nothing was said of `{text}` here",
+                "C050", f"no statement is about `{text}` here",
                 help=diagnostics.did_you_mean(name, self.names),
             )  # fmt: skip
         self._change(kept)
@@ -403,7 +403,7 @@ class Dialogue:
         if not query:
             raise error("C050", "write a query: `:sql SELECT count(*) FROM tc`")
         if self._bloom is not None:
-            raise error("C050", "what ticks hold is not there for SQL")
+            raise error("C050", "SQL cannot read the collections of ticks")
         program = self._program()
         tables = inputs.script(query).tables
         heads = {rule.head.relation: rule.head for rule in program.rules}
@@ -423,15 +423,15 @@ class Dialogue:
 
 _COMMANDS: Final[dict[str, tuple[str, Callable[[Dialogue, str], None]]]] = {
     ":help": ("list the commands", Dialogue.show_help),
-    ":load": ("FILE: take what a program says, and answer what it asks", Dialogue.load),
+    ":load": ("FILE: read statements from a file, answer its goals", Dialogue.load),
     ":data": ("NAME FILE: give a relation its data", Dialogue.data),
-    ":list": ("what the program says so far", Dialogue.listing),
-    ":save": ("FILE: write that into a file", Dialogue.save),
-    ":undo": ("take back the last statement", Dialogue.undo),
-    ":delete": ("NAME or FACT: take back a fact, or all of a relation", Dialogue.delete),
+    ":list": ("list the statements", Dialogue.listing),
+    ":save": ("FILE: write the statements to a file", Dialogue.save),
+    ":undo": ("remove the last statement", Dialogue.undo),
+    ":delete": ("NAME or FACT: remove a relation with its rules, or a fact", Dialogue.delete),
     ":sql": ("QUERY: ask in SQL", Dialogue.sql),
-    ":explain": ("[STAGE]: what is made of it, and of what was asked last", Dialogue.explain),
-    ":tick": ("[N]: go through ticks, and print what each has changed", Dialogue.tick),
+    ":explain": ("[STAGE]: print a stage of the compiler", Dialogue.explain),
+    ":tick": ("[N]: run N ticks, print their changes", Dialogue.tick),
     ":quit": ("end", Dialogue.quit),
 }
 
@@ -445,7 +445,7 @@ def _check_facts(read: Program) -> None:
     for rule in read.rules:
         if not rule.body and any(True for _ in variables(rule.head)):
             raise error(
-                "C013", "a fact has values, and no variables", rule.span,
+                "C013", "a fact cannot have variables", rule.span,
                 help=f"to ask, end with `?`: `{rule.span.text if rule.span else ''}?`",
             )  # fmt: skip
 

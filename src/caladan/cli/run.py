@@ -57,7 +57,7 @@ def add_data(db: Session, program: Program | Script, arguments: argparse.Namespa
         names = [name for name, _ in arguments.data]
         raise error(
             "C050", f"`{next(n for n in names if names.count(n) > 1)}` is given data twice",
-            help="a pattern, such as 'part*.csv', or a folder stands for several files",
+            help="a pattern, such as 'part*.csv', or a folder names several files",
         )  # fmt: skip
     if arguments.facts is not None:
         for name, path in files_of(program, Path(arguments.facts)):
@@ -119,7 +119,7 @@ def files_of(program: Program | Script, folder: Path) -> Iterator[tuple[str, Pat
     from caladan.data.source import FORMATS, suffix
 
     if not folder.is_dir():
-        raise error("C030", "no such folder of facts", Place(str(folder)))
+        raise error("C030", "no such folder", Place(str(folder)))
     entries: dict[str, list[Path]] = {}
     for entry in sorted(folder.iterdir()):
         if entry.is_dir() or suffix(entry.name) in FORMATS:
@@ -130,7 +130,7 @@ def files_of(program: Program | Script, folder: Path) -> Iterator[tuple[str, Pat
             names = ", ".join(path.name for path in found)
             raise error(
                 "C050", f"{folder} has several files for {name}: {names}",
-                help=f"say which: --data {name}={found[0]}",
+                help=f"choose one: --data {name}={found[0]}",
             )  # fmt: skip
         for path in found:
             yield name, path
@@ -200,7 +200,7 @@ def _asked(program: Program | Script, queries: list[str]) -> Program | Script:
     if not queries:
         return program
     if not isinstance(program, Program):
-        raise error("C050", "--query asks a goal of rules; write a SELECT into the script instead")
+        raise error("C050", "--query needs rules; add a SELECT to the script instead")
     goals = [parse_goal(query, name="--query") for query in queries]
     exports = [goal for goal in program.goals if goal.export]
     return replace(program, goals=(*exports, *goals))
@@ -308,7 +308,7 @@ def check_format(program: Program | Script, arguments: argparse.Namespace) -> No
     if arguments.format in ("csv", "tsv", "jsonl") and asked != 1:
         raise error(
             "C050",
-            f"{arguments.format} can show one relation, and the program has {asked} {what}",
+            f"{arguments.format} prints one relation, but the program has {asked} {what}",
             help="ask for one with --query, use --format json, or write files with --out DIR",
         )
 
@@ -330,7 +330,7 @@ def _check_file(out: str, format: str | None, asked: int, what: str) -> None:
         raise error("C050", f"--out {out} is not a {format} file")
     if asked != 1:
         raise error(
-            "C050", f"{out} is one file, and the program has {asked} {what}",
+            "C050", f"{out} is one file, but the program has {asked} {what}",
             help="ask for one with --query, or name a folder: --out DIR",
         )  # fmt: skip
 

@@ -54,8 +54,8 @@ def test(arguments: argparse.Namespace) -> int:
             _file(name, arguments, outcome, is_asked=is_asked)
     if not outcome.files:
         raise error(
-            "C050", "nothing is expected: there is no `expect` in any file",
-            help="write what is to be found into a program: `expect tc(1, 3).`",
+            "C050", "no file has an `expect` statement",
+            help="add one to a program: `expect tc(1, 3).`",
         )  # fmt: skip
     if len(outcome.files) > 1 and not arguments.quiet:
         print(f"{len(outcome.files)} files: {_summary(outcome)}")
@@ -86,7 +86,7 @@ def _file(name: str, arguments: argparse.Namespace, outcome: _Outcome, *, is_ask
         assert isinstance(program, Program)
         if not program.expectations:
             if is_asked:
-                raise error("C050", "this file expects nothing: it has no `expect`", Place(name))
+                raise error("C050", "this file has no `expect` statement", Place(name))
             return
         for diagnostic, lines in _run(program, arguments):
             if diagnostic is None:

@@ -60,6 +60,11 @@ class OffsetDomain:
         self._far = self._far.copy()
 
     @property
+    def nbytes(self) -> int:
+        """What the values take that are far from the base."""
+        return self._far.nbytes
+
+    @property
     def is_near(self) -> bool:
         """Whether every word so far is a distance from the base."""
         return self.size <= FAR
@@ -149,6 +154,11 @@ class InternedDomain:
     def fork(self) -> None:
         """Have values of one's own from now on."""
         self._known = self._known.copy()
+
+    @property
+    def nbytes(self) -> int:
+        """What the values take."""
+        return self._known.nbytes
 
     @property
     def size(self) -> int:

@@ -22,6 +22,10 @@ from caladan.program.kinds import Kind
 _MOST: Final = 1 << 30  # bytes of texts in one array: its offsets have 32 bits
 
 
+_ENTRY: Final = 128
+"""Bytes that a value takes in a list and a dictionary of Python, beside its characters."""
+
+
 class TextDomain:
     """Texts in order of appearance, for those that rules compute. Ranks only tell them apart.
 
@@ -35,6 +39,7 @@ class TextDomain:
         self._all: pa.Array | None = texts if isinstance(texts, pa.Array) else None
         self._texts: list[Any] = [] if isinstance(texts, pa.Array) else list(texts)
         self._known = {text: word for word, text in enumerate(self._texts)}
+        self._taken = 0  # bytes of the list, without what it began with
         self._has_small = False
         self._found: dict[Any, int | None] = {}  # in the array: rules ask for the same constants
 
@@ -51,6 +56,11 @@ class TextDomain:
         self._texts, self._known = list(self._texts), dict(self._known)
 
     @property
+    def nbytes(self) -> int:
+        """What the texts take that came since, roughly."""
+        return self._taken + (0 if self._all is None else self._all.nbytes)
+
+    @property
     def size(self) -> int:
         """All words are below."""
         return max(len(self._texts if self._all is None else self._all), 1)
@@ -64,8 +74,10 @@ class TextDomain:
             word = known.setdefault(text, len(every))
             if word == len(every):
                 every.append(text)
+                self._taken += _ENTRY + (len(text) if isinstance(text, str | bytes) else _ENTRY)
             words[i] = word
         if self._all is not None and len(every) > len(self._all):
+            self._taken += self._all.nbytes + _ENTRY * len(self._all)
             self._all = None
         return words
 

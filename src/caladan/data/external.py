@@ -111,13 +111,13 @@ def jdbc(
         raise error("C050", "name a table of the database, or give a query", help=_EXAMPLE)
     if table is not None and not _TABLE.fullmatch(table):
         raise error(
-            "C050", f"{table!r} is no name of a table",
-            help="names with other characters are quoted; for SQL there is `query=`",
+            "C050", f"{table!r} is not a table name",
+            help="quote names with other characters; pass SQL as `query=`",
         )  # fmt: skip
     given = dict(properties or {})
     for name in _OURS:
         if name in given:
-            raise error("C050", f"`{name}` is no property: it has an argument of its own")
+            raise error("C050", f"`{name}` is not a property but an argument")
     return Jdbc(url, table, query, _options(given))
 
 
@@ -158,7 +158,7 @@ def named(text: str, relation: str, environment: Mapping[str, str]) -> External 
         return None
     url, _, name = text.rpartition("#") if "#" in text else (text, "", "")
     if name and not _TABLE.fullmatch(name):  # it may be part of a password: it is not told
-        raise error("C050", "what follows the last `#` is no name of a table", help=_SPELLED)
+        raise error("C050", "the text after the last `#` is not a table name", help=_SPELLED)
     found = {
         key: environment[variable]
         for key, variable in (("user", "CALADAN_JDBC_USER"), ("password", "CALADAN_JDBC_PASSWORD"))

@@ -56,7 +56,7 @@ def spread(
         if name not in columns:
             raise error("C050", f"there is no column {name!r}; there are {', '.join(columns)}")
     if bucket_by is not None and (buckets < 1 or not by):
-        raise error("C050", "buckets are some, by a column: bucket_by=(8, 'A')")
+        raise error("C050", "bucket_by takes a number and a column: bucket_by=(8, 'A')")
     return Spread(folders, buckets, by)
 
 
@@ -114,7 +114,7 @@ def write(
     """Write a relation into a folder."""
     format = output.format_of(path, format)
     if spread.buckets:
-        raise error("C050", "Spark makes buckets of tables in its catalog only: cal.table(…)")
+        raise error("C050", "Spark supports buckets for catalog tables only: cal.table(…)")
     if session is not None:
         _with_spark(relation, path, format, mode, session, spread, header=header)
         return

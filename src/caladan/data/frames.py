@@ -54,8 +54,8 @@ def check_running(session: Any) -> None:
 def stopped() -> CaladanError:
     """C050: what is asked of Spark is gone."""
     return error(
-        "C050", "Spark was stopped, and what it held is gone",
-        help="connect to a running SparkSession, and give it its data again",
+        "C050", "Spark was stopped, and its data is gone",
+        help="connect to a running SparkSession, and add the data again",
     )  # fmt: skip
 
 
@@ -63,8 +63,8 @@ def check(relation: str, frame: Any) -> None:
     """C050 for a frame whose rows nobody can read."""
     if not is_running(frame.sparkSession):
         raise error(
-            "C050", f"the DataFrame given for {relation} is of a Spark session that was stopped",
-            help="make it anew with a running one",
+            "C050", f"the DataFrame given for {relation} belongs to a stopped Spark session",
+            help="create it again in a running session",
         )  # fmt: skip
     if frame.isStreaming:
         raise error("C050", f"the DataFrame given for {relation} is a stream", help=_BATCH)

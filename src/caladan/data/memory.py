@@ -139,7 +139,7 @@ def _column(values: object) -> object:
         return list(cast("Sequence[object]", values))
     if isinstance(values, str | bytes) or not np.iterable(values):
         raise error(
-            "C050", f"a {type(values).__name__} is no column",
+            "C050", f"a {type(values).__name__} is not a column",
             help="a dict has a list of values for each column, a list of dicts one for each row",
         )  # fmt: skip
     if isinstance(values, pa.ChunkedArray):
@@ -184,8 +184,8 @@ def _from_numpy(array: Any) -> dict[str, object]:
         return _by_name(array.dtype.names, [_column(array[name]) for name in array.dtype.names])
     if array.ndim not in (1, 2):
         raise error(
-            "C050", f"an array of {array.ndim} dimensions is no relation",
-            help="rows and columns make two",
+            "C050", f"an array of {array.ndim} dimensions is not a relation",
+            help="a relation has two: rows and columns",
         )  # fmt: skip
     columns = array.T if array.ndim == 2 else [array]
     return {f"c{i}": _column(column) for i, column in enumerate(columns, 1)}

@@ -231,7 +231,7 @@ def _check_missing(table: pa.Table, format: str) -> None:
                 "C037",
                 f"cannot write: values of column {name} are missing, which a .{format} file "
                 f"{'of one column ' if format == 'csv' else ''}cannot tell from empty ones",
-                help="write .parquet or .json, or put a text in their place with coalesce",
+                help="write .parquet or .json, or replace them with coalesce",
             )
 
 
@@ -259,7 +259,7 @@ def _check_names(table: pa.Table) -> None:
         at = first.setdefault(name, i)
         if at != i and not table.column(at).equals(table.column(i)):
             raise error(
-                "C037", f"cannot write: two columns named {name}, of which JSON holds one",
+                "C037", f"cannot write: two columns named {name}, and JSON keeps only one",
                 help="give every column a name of its own, or write .csv or .parquet",
             )  # fmt: skip
 

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 SHOWN: Final = 5  # bad rows drawn in full; the others are counted
 
 _HASHABLE: Final = (
-    "columns of objects hold what can be hashed: a tuple in place of a list, a frozenset in place "
-    "of a set"
+    "columns of objects hold hashable values: use a tuple instead of a list, a frozenset "
+    "instead of a set"
 )
 _NO_NULL: Final = (
     "the column is declared with `!`, which forbids missing values: drop such rows, fill in a "
-    "value, or declare the column without `!`"
+    "value, or remove the `!`"
 )
 MAYBE_HEADER: Final = (
-    "is the first line a header? `--header` says so on the command line, header=True in Python"
+    "if the first line is a header, use `--header` on the command line or header=True in Python"
 )
 _DELIMITERS: Final = {"\t": r"\t", ",": ",", ";": ";", "|": "|", " ": " "}
 
@@ -200,10 +200,10 @@ def like_a_header(relation: str, path: str, line: int, names: Sequence[str]) -> 
     """C035: a first line that may be data, but reads like the names of columns."""
     return error(
         "C035",
-        f"the first line, {', '.join(names)}, reads like a header (data of {relation})",
+        f"the first line, {', '.join(names)}, looks like a header (data of {relation})",
         Place(path, line),
-        help="say what it is: `--header` or `--no-header` on the command line, header=True or "
-        "header=False in Python",
+        help="use `--header` or `--no-header` on the command line, header=True or header=False "
+        "in Python",
     )
 
 
@@ -211,7 +211,7 @@ def several_kinds(relation: str, path: str, kinds: Sequence[str]) -> CaladanErro
     """C035: files that no one reader reads."""
     return cannot_read(
         relation, path, f"files of several kinds: {', '.join(kinds)}",
-        f'say which, with a pattern such as "*.{kinds[0]}", or format="{kinds[0]}" in Python',
+        f'select one with a pattern such as "*.{kinds[0]}", or with format="{kinds[0]}" in Python',
     )  # fmt: skip
 
 
@@ -285,7 +285,7 @@ def no_data(relation: str, columns: Sequence[Column], span: Span | None = None) 
         f"no data for {relation}({', '.join(c.name for c in columns)})",
         span,
         help=f"add it: `--data {relation}=FILE` or `--facts FOLDER` on the command line, "
-        f'`db.add("{relation}", …)` in Python; an empty file or list will do',
+        f'`db.add("{relation}", …)` in Python; an empty file or list is fine',
     )
 
 
@@ -320,8 +320,8 @@ def equal_rows(relation: str, rows: int, columns: Sequence[str], function: str) 
     return Diagnostic(
         "W109",
         f"{counted(rows, 'row')} of the data of {relation} {'is' if rows == 1 else 'are'} equal to "
-        f"other rows, and `{function}` takes equal rows as one fact",
-        help=f"to add up every row, number them: `{relation}[R]({shown})`",
+        f"other rows, and `{function}` counts equal rows as one fact",
+        help=f"to count every row, bind its number: `{relation}[R]({shown})`",
     )
 
 
@@ -329,10 +329,10 @@ def maybe_header(relation: str, path: str, names: Sequence[str]) -> Diagnostic:
     """W110: a first line of text over columns of text, which may be the names of columns."""
     return Diagnostic(
         "W110",
-        f"the first line, {', '.join(names)}, is taken as a fact of {relation}",
+        f"the first line, {', '.join(names)}, is read as a fact of {relation}",
         Place(path, 1),
-        help="if it is a header, say so: `--header` on the command line, header=True in Python; "
-        "`--no-header` or header=False if it is not",
+        help="use `--header` or header=True if it is a header, `--no-header` or header=False if "
+        "not",
     )
 
 

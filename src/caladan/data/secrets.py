@@ -45,7 +45,7 @@ _SHORT: Final = 4  # characters: a shorter piece is in too many words to be take
 _MOST: Final = 100  # delimiters of a URL
 
 _GONE: Final = "…"
-_WITHHELD: Final = "what the database said may hold secrets, and is not shown"
+_WITHHELD: Final = "the message of the database may contain secrets and is not shown"
 _STAND_IN: Final = "\x00{}\x00"
 
 _hidden: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[str, ...] | None] = {}

@@ -111,7 +111,7 @@ def source(
     ):
         raise error(
             "C050",
-            f"{relation} was given a {type(data).__name__}, which is no data",
+            f"{relation} was given a {type(data).__name__}, which is not data",
             help="give a list of tuples, a dict of columns, a data frame, or a path",
         )
     return Source("arrow", name, data=memory.snapshot(data))
@@ -198,7 +198,7 @@ def _kind_of_all(relation: str, paths: Sequence[str]) -> str:
         known = [name for name in found if kind(name) is not None]
         if not known and kind(path) is None and not _local(path).is_dir():
             raise problems.cannot_read(
-                relation, path, "its name does not tell what format it has",
+                relation, path, "its name does not show the format",
                 'name the format: format="csv" (or tsv, json, parquet, orc)',
             )  # fmt: skip
         names += known or [path]

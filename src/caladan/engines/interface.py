@@ -391,12 +391,10 @@ def check_connection(engine: object, master: object) -> None:
 def settings_of(conf: object) -> dict[str, str]:
     """Settings of Spark as text, which is what they are; C050 for what cannot be one."""
     if conf is not None and not isinstance(conf, Mapping):
-        raise error(
-            "C050", f"conf maps names of Spark's settings to values, not a {type(conf).__name__}"
-        )
+        raise error("C050", f"conf maps settings of Spark to values, not a {type(conf).__name__}")
     found: dict[str, str] = {}
     for name, value in cast("Mapping[object, object]", conf or {}).items():
         if not (isinstance(name, str) and isinstance(value, str | int | float)):
-            raise error("C050", f"conf has {value!r} for {name!r}, which is no setting of Spark's")
+            raise error("C050", f"conf has {value!r} for {name!r}, which is not a setting of Spark")
         found[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return found

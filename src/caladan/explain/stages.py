@@ -264,7 +264,7 @@ def _bodies(parts: ScriptParts, stage: str) -> list[tuple[Stage, str]]:
     found += [(each, notes[each]) for each in shown if notes[each]]
     if not found:
         hint = f"stage `{SQL.name}` shows the queries that a SQL engine runs"
-        raise error("C050", f"nothing is recursive here: there is no stage `{stage}`", help=hint)
+        raise error("C050", f"nothing is recursive here, so there is no stage `{stage}`", help=hint)
     return found
 
 

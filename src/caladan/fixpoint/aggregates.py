@@ -47,6 +47,11 @@ class Accumulator:
     def __init__(self, *types: type[Any]) -> None:
         self._kept: list[NDArray[Any]] = [np.empty(0, each) for each in types]
 
+    def nbytes(self) -> int:
+        """What is kept takes."""
+        places = 0 if self.places is None else self.places.nbytes()
+        return sum(each.nbytes for each in self._kept) + places
+
     def columns(self, groups: int) -> list[NDArray[Any]]:
         """All that is kept for the first so many groups."""
         return [each[:groups] for each in self._kept]
@@ -169,6 +174,13 @@ class ContributorValues:
         self._solutions: dict[str, dict[str, int]] = {}  # the tables of a place, how long its keys
         self._chains: dict[str, tuple[int, Words, Words]] = {}
         self.dtype = dtype
+
+    def nbytes(self) -> int:
+        """What the tables and the chains take."""
+        arrays = [each for _, *pair in self._chains.values() for each in pair]
+        for tuples, *pair in self._tables.values():
+            arrays += [tuples, *pair]
+        return sum(each.nbytes for each in arrays)
 
     def expect(self, place: Contributors) -> None:
         """A rule will put amounts there."""
@@ -333,6 +345,9 @@ class Average(Accumulator):
         self._sum = FloatSum()
         self._count = IntegerSum()
 
+    def nbytes(self) -> int:
+        return self._sum.nbytes() + self._count.nbytes()
+
     def columns(self, groups: int) -> list[NDArray[Any]]:
         return [*self._sum.columns(groups), *self._count.columns(groups)]
 
@@ -372,6 +387,9 @@ class DecimalSum(Accumulator):
         self._type = type
         self._parts = [IntegerSum() for _ in range(_PARTS)]
         self.places = self._parts[0].places
+
+    def nbytes(self) -> int:
+        return sum(part.nbytes() for part in self._parts)
 
     def columns(self, groups: int) -> list[NDArray[Any]]:
         return [column for part in self._parts for column in part.columns(groups)]
@@ -431,6 +449,9 @@ class DecimalMean(Accumulator):
         self._type = type
         self._sum = DecimalSum(domain, type)
         self._count = IntegerSum()
+
+    def nbytes(self) -> int:
+        return self._sum.nbytes() + self._count.nbytes()
 
     def columns(self, groups: int) -> list[NDArray[Any]]:
         return [*self._sum.columns(groups), *self._count.columns(groups)]
@@ -535,6 +556,9 @@ class Gathered(Accumulator):
         self._domain = domain
         self._terms: tuple[Domain, ...] = ()
         self._batches: list[tuple[Counts, tuple[Words, ...]]] = []
+
+    def nbytes(self) -> int:
+        return sum(each.nbytes for groups, terms in self._batches for each in (groups, *terms))
 
     def expect(self, place: Contributors, domains: tuple[Domain, ...]) -> None:
         self._terms = domains

@@ -196,7 +196,10 @@ class AggregateHead:
                 self.take(given, contributing.places)
             waiting.clear()
 
-        return Sink(take, finish, forget=waiting.clear)
+        def nbytes() -> int:
+            return sum(column.nbytes() for column in self._columns.values())
+
+        return Sink(take, finish, forget=waiting.clear, nbytes=nbytes)
 
     def expect(
         self, places: Mapping[int, Contributors], domains: Mapping[int, tuple[Domain, ...]]

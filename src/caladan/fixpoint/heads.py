@@ -211,18 +211,19 @@ class PlainHead:
     def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
         """Where the solutions of a rule go."""
         body, evaluator = plan.body, plan.evaluator
-        if body.cut is not None:
+        if body.cut is not None and body.cut.limit is not None:
             cut = CutRows(body, evaluator, self._domains, self.relation.add)
-            return Sink(cut.take, cut.finish)
+            return Sink(cut.take, cut.finish, nbytes=cut.nbytes)
+        given = body.columns[: len(self._domains)]  # others are there to sort by, when shown
 
         def take(frontier: Bindings) -> None:
             columns = [
                 evaluator.words(expression, frontier, domain)
-                for expression, domain in zip(body.columns, self._domains, strict=True)
+                for expression, domain in zip(given, self._domains, strict=True)
             ]
             self.relation.add(columns, frontier.rows)
 
-        direct = DirectHead(body.columns, self._domains, self.relation, evaluator)
+        direct = DirectHead(given, self._domains, self.relation, evaluator)
         if not direct.is_plain:
             return Sink(take)
         return Sink(

@@ -3,7 +3,8 @@
 Memory: the relations of a run may take `most` bytes, the option or else most of what the machine or
 the container has. Beyond that the largest runs go to disk (columns/runs.py). What cannot go there
 (deltas, facts by rows, sets of facts, what a rule has just derived) must fit; if it does not, the
-run ends with a diagnostic. Data as it was given, and dictionaries, are not counted.
+run ends with a diagnostic. What a rule adds up of parts of its body is forgotten sooner than that.
+Data as it was given is not counted, nor are its dictionaries: only what rules add to them.
 
 Seconds, and Ctrl-C: Python delivers it to the main thread between two instructions, and a kernel is
 one instruction. So kernels that may take long run in a thread of their own and look at a flag; the
@@ -39,6 +40,18 @@ _CGROUPS: Final = (
 _FACT: Final = 64  # bytes that a fact takes at most, with all its arrangements, for that purpose
 
 
+class Rollups(Protocol):
+    """Parts of a rule's body that are added up, and could be once more."""
+
+    def spare_bytes(self) -> int:
+        """Their bytes."""
+        ...
+
+    def forget_rollups(self) -> None:
+        """Drop them."""
+        ...
+
+
 class Spare(Protocol):
     """Tables that are held for later runs, and can be derived again."""
 
@@ -67,6 +80,13 @@ class Memory:
         self._held = 0
         self._new = 0
         self._space = Space()
+        self.dictionaries: Callable[[], int] = int
+        """Bytes of the dictionaries that rules add to; those that the data has do not count."""
+        self._dictionaries = 0
+
+    def watch(self, dictionaries: Callable[[], int]) -> None:
+        """Count what dictionaries take more than now."""
+        self.dictionaries, self._dictionaries = dictionaries, dictionaries()
 
     def add(self, facts: int, relations: Relations) -> None:
         """Some facts were found; now and then that is a reason to look at all relations."""
@@ -86,11 +106,21 @@ class Memory:
             self._held -= spare
         if 100 * self._held > thresholds.now.spill_share * self.most:
             self._spill(every)
-        if self._held > self.most:
+        if self._held + self._added() > self.most:
             raise OutOfMemory
 
-    def require(self, nbytes: int, relations: Relations) -> None:
+    def facts_until_look(self) -> int:
+        """After how many more facts all relations are looked at."""
+        return max(self.most // (_FACT * thresholds.now.memory_looks) - self._new, 0) + 1
+
+    def _added(self) -> int:
+        return self.dictionaries() - self._dictionaries
+
+    def require(self, nbytes: int, relations: Relations, rollups: Rollups | None = None) -> None:
         """Make room for so many bytes beside the relations."""
+        nbytes += self._added()
+        if rollups is not None and self._held + nbytes + rollups.spare_bytes() > self.most:
+            rollups.forget_rollups()
         if self._held + nbytes > self.most:
             self.settle(relations)
             if self._held + nbytes > self.most:

@@ -113,7 +113,8 @@ class ReadyRule:
             nonlocal counted_at
             limits.seconds()
             # Sorting what was found takes as much again.
-            limits.memory.require(2 * head.pending_bytes, state.held)
+            needed = 2 * head.pending_bytes + self.sink.nbytes()
+            limits.memory.require(needed, state.held, self.plan)
             if left is not None and head.pending_rows >= max(left, counted_at):
                 limits.facts(state.derived() + head.count_pending())
                 counted_at = 2 * head.pending_rows

@@ -7,7 +7,7 @@ hold only values that are known when the run starts, and are closed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
@@ -18,6 +18,8 @@ import pyarrow as pa
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.columns.domains import (
     Domain,
+    InternedDomain,
+    OffsetDomain,
     closed_domain,
     coded_domain,
     computed_domain,
@@ -26,6 +28,7 @@ from caladan.columns.domains import (
 )
 from caladan.columns.layout import Words
 from caladan.columns.ranks import CODED, Ranks, arrow_ranks, rank_of
+from caladan.columns.texts import TextDomain
 from caladan.data.schema import array_of
 from caladan.program import (
     Aggregate,
@@ -312,6 +315,13 @@ class Classes:
             for node, found in zip(nodes, own, strict=False):
                 take(node, found)
         return words
+
+    def dictionaries(self) -> Callable[[], int]:
+        """A function that says what the dictionaries take that rules add to."""
+        kinds = (OffsetDomain, InternedDomain, TextDomain)
+        found = set(self._domains.values())
+        growing = [each for each in found if isinstance(each, kinds) and each.grows]
+        return lambda: sum(each.nbytes for each in growing)
 
     def keys(self, rule: DeltaRule) -> tuple[Domain, ...]:
         """The domains of the contributors' keys of a rule."""

@@ -215,6 +215,6 @@ def unbounded(variables: Sequence[str]) -> Exception:
     names = ", ".join(f"`{v}`" for v in variables)
     return error(
         "C013",
-        f"nothing in the body gives values to {names}",
+        f"nothing in the body binds {names}",
         help="add an atom, a set or a range that has it",
     )

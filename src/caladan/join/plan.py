@@ -38,7 +38,12 @@ from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.constraints.narrowing import Narrowing
 from caladan.join.constraints.pairing import Pairing
 from caladan.join.constraints.protocol import BodyConstraint
-from caladan.join.constraints.rollup import RollupConstraint, RollupTable, Uncountable
+from caladan.join.constraints.rollup import (
+    RollupConstraint,
+    RollupTable,
+    Uncountable,
+    rollup_tables,
+)
 from caladan.join.constraints.semijoin import MARK, SemijoinConstraint
 from caladan.join.eager import amounts, grouped, is_exact
 from caladan.join.expressions import Evaluator
@@ -105,6 +110,7 @@ class RulePlan:
         """What the steps that were last asked for are made of."""
         self._told: Sequence[Access] | None = None
         self._late = LateColumns()
+        self._rollups: Sequence[RollupTable] = ()  # of the steps that are walked through
         self._fan_out = 1.0  # of the last round
         self._check: Callable[[], None] = lambda: None  # of the walk that is under way
         self._statistics = Statistics()
@@ -133,6 +139,7 @@ class RulePlan:
             needed = grouped(body) | names(*(each.expression for each in self.amounts))
         for step in steps:
             step.restart()
+        self._rollups = list(rollup_tables(steps))
         walk = Walk(sink, check, needed, self._late, self._fan_out, counting=body.counting)
         self._check = walk.check
         walk.run(steps)
@@ -143,6 +150,15 @@ class RulePlan:
         """What is asked of rows, if they stand for several solutions, and how many these are."""
         rollups = [step for step in self.accesses or () if isinstance(step, Rollup)]
         return rollups[-1].outer if rollups else None
+
+    def spare_bytes(self) -> int:
+        """What parts of the body take that are added up, and could be once more."""
+        return sum(table.nbytes for table in self._rollups)
+
+    def forget_rollups(self) -> None:
+        """Forget those, each before it is next asked."""
+        for table in self._rollups:
+            table.is_spent = True
 
     def steps(self) -> Sequence[ExtendStep]:
         """The steps in the order that suits the relations as they are."""

@@ -35,6 +35,7 @@ class Sink:
     `direct`, if there is one, may take the last lookup itself, with the solutions before it and
     the tests behind it; it returns how many solutions it led to, None if it did not. A sink that is
     `shared`, now, may be called from several threads. One that can `forget` may be started again.
+    `nbytes` says what it holds of the solutions beside the relation that they make.
     """
 
     def __init__(
@@ -46,7 +47,9 @@ class Sink:
         *,
         shared: Callable[[], bool] = lambda: False,
         forget: Callable[[], None] | None = None,
+        nbytes: Callable[[], int] = int,
     ) -> None:
+        self.nbytes = nbytes
         self._forget = forget
         self._take = take
         self._finish = finish

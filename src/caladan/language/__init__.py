@@ -67,8 +67,8 @@ def detect(text: str, *, name: str = "<program>") -> str:
         "C005",
         "cannot tell which language this is",
         first,
-        help="DeALS has `<-` or `database({`, Soufflé `.decl` or `:-`, RaSQL begins with a word of "
-        'SQL; language="deals" says it outright',
+        help="DeALS has `<-` or `database({`, Soufflé `.decl` or `:-`, RaSQL begins with a SQL "
+        'keyword; or set language="deals"',
     )
 
 
@@ -94,7 +94,7 @@ def parse(
     if chosen == "rasql":
         raise error(
             "C050",
-            "RaSQL becomes a Program only where the columns of its tables are known",
+            "RaSQL needs the columns of its tables to become a Program",
             Place(name),
             help="run it in a session: db.sql(text), or db.run(text)",
         )

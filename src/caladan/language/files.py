@@ -52,10 +52,10 @@ def text_of(name: str, included: Span | None = None) -> str:
     what = "the program" if included is None else f"`{name}`"
     try:
         if included is not None and path.exists() and not path.is_file():
-            raise error("C035", f"cannot read {what}: it is no regular file", place)
+            raise error("C035", f"cannot read {what}: it is not a regular file", place)
         data = path.read_bytes()
         if included is not None and b"\0" in data:
-            raise error("C035", f"cannot read {what}: it is no text", place)
+            raise error("C035", f"cannot read {what}: it is not text", place)
         return decoded(data, name, included)
     except FileNotFoundError:
         missing = "no such program file" if included is None else f"there is no file {what}"

@@ -675,21 +675,21 @@ _MAX: Final = AggregateFunction(
 )  # fmt: skip
 
 _TOTAL: Final = AggregateFunction(
-    "sum", "The sum of the values of all solutions; 0 of none.", **_SUM,
+    "sum", "The sum over all solutions; 0 if none.", **_SUM,
     takes="number", result="total", over=exact_total, parts=("sum",),
     spark=lambda f, x: f.sum(x), duckdb="sum({0})",
     example=Example((3, 1, 2), 6), names=_in("sum", bloom="sum"),
 )  # fmt: skip
 
 _COUNT: Final = AggregateFunction(
-    "count", "How many solutions there are; 0 if none.", **_SUM,
+    "count", "The number of solutions; 0 if none.", **_SUM,
     takes="anything", result=Type.LONG, lift=lambda *_: 1, counts="solutions", terms=(0, None),
     parts=("count",), spark=lambda f, *_: f.count(f.lit(1)), duckdb="count(*)",
     example=Example((3, 1, 2), 3), names=_in("count", bloom="count"),
 )  # fmt: skip
 
 _DISTINCT: Final = AggregateFunction(
-    "countd", "How many different values, or tuples of values, there are.", _united, "total",
+    "countd", "The number of distinct values, or tuples of values.", _united, "total",
     takes="anything", result=Type.LONG, lift=_each_value, finish=len, identity=0,
     over=lambda values: len(frozenset[Any]().union(*values)), counts="terms", is_idempotent=True,
     improves="rises", terms=(1, None), word="number of",
@@ -699,7 +699,7 @@ _DISTINCT: Final = AggregateFunction(
 )  # fmt: skip
 
 _AVERAGE: Final = AggregateFunction(
-    "avg", "The mean of the values of all solutions, as a double.", _add_pairs, "mean",
+    "avg", "The mean over all solutions, as a double.", _add_pairs, "mean",
     takes="number", result=Type.DOUBLE, lift=lambda value: (value, 1), invert=_subtract_pairs,
     finish=lambda pair: pair[0] / pair[1], over=_mean, parts=("sum", "count"), word="mean",
     spark=lambda f, x: f.avg(x), duckdb="avg({0})",
@@ -707,7 +707,7 @@ _AVERAGE: Final = AggregateFunction(
 )  # fmt: skip
 
 _ALL: Final = AggregateFunction(
-    "bool_and", "Whether all values are true.", _both, "least",
+    "bool_and", "True if all values are true.", _both, "least",
     takes="boolean", result=Type.BOOLEAN, over=all, is_idempotent=True, is_selective=True,
     improves="falls", distributes_over=("first",), merged_by="bool_and", word="least",
     spark=lambda f, x: f.bool_and(x), duckdb="bool_and({0})",
@@ -715,7 +715,7 @@ _ALL: Final = AggregateFunction(
 )  # fmt: skip
 
 _ANY: Final = AggregateFunction(
-    "bool_or", "Whether one of the values is true.", _either, "greatest",
+    "bool_or", "True if a value is true.", _either, "greatest",
     takes="boolean", result=Type.BOOLEAN, over=any, is_idempotent=True, is_selective=True,
     improves="rises", distributes_over=("and", "first"), merged_by="bool_or", word="greatest",
     spark=lambda f, x: f.bool_or(x), duckdb="bool_or({0})",
@@ -723,7 +723,7 @@ _ANY: Final = AggregateFunction(
 )  # fmt: skip
 
 _CHOOSE: Final = AggregateFunction(
-    "choose", "One of the values, the same for the same facts.", _lesser, "least",
+    "choose", "One of the values; the same facts give the same value.", _lesser, "least",
     takes="anything", result="value", is_idempotent=True, is_selective=True,
     merged_by="choose", word="chosen", duckdb="min({0})",
     example=Example((3, 1, 2), 1), names=_in(bloom="choose"),
@@ -754,7 +754,7 @@ _MAP: Final = AggregateFunction(
 )  # fmt: skip
 
 _FOLD: Final = AggregateFunction(
-    "reduce", "A fold that its user wrote, over the facts of a group in any order.", _given,
+    "reduce", "A user-defined fold over the facts of a group, in any order.", _given,
     "gathered", takes="anything", result=Type.OBJECT, is_commutative=False, terms=(0, None),
 )  # fmt: skip
 
@@ -770,7 +770,7 @@ _COUNT_IF: Final = replace(
 )  # fmt: skip
 
 _MEDIAN: Final = _gathered(
-    "median", "The value in the middle, or the mean of the two in the middle, as a double.",
+    "median", "The median, as a double; the mean of the two middle values if their number is even.",
     lambda values: _quantile([(value, 0.5) for value in values]),
     takes="number", result=Type.DOUBLE,
     columns=lambda starts, values: _quantile_columns(starts, values, _halves(values)),
@@ -779,7 +779,7 @@ _MEDIAN: Final = _gathered(
 )  # fmt: skip
 
 _QUANTILE: Final = _gathered(
-    "quantile", "The value below which a fraction of the values lies, between two if need be.",
+    "quantile", "The value below which a fraction of the values lies, interpolated between two.",
     _quantile, lift=_terms, takes="number", also=("fraction",), result=Type.DOUBLE, terms=(2, 2),
     columns=_quantile_columns, duckdb="quantile_cont({0}, {1})",
     example=Example((3, 1, 2, 10, 4), 2.0, "X, 0.25"), names=_in("quantile percentile"),
@@ -788,35 +788,35 @@ _QUANTILE: Final = _gathered(
 _STATISTIC: Final[dict[str, Any]] = {"takes": "number", "result": Type.DOUBLE}
 
 _VARIANCE: Final = _gathered(
-    "variance", "The sample variance, divided by n - 1; NaN of one value.",
+    "variance", "The sample variance (divided by n - 1); NaN for one value.",
     _variance(1, root=False), **_STATISTIC, columns=_variance_columns(1, root=False),
     spark=lambda f, x: f.coalesce(f.var_samp(x), f.lit(math.nan)), duckdb="var_samp({0})",
     example=Example((1, 2, 3, 4), 5 / 3), names=_in("variance var_samp"),
 )  # fmt: skip
 
 _STDDEV: Final = _gathered(
-    "stddev", "The sample standard deviation, the root of `variance`; NaN of one value.",
+    "stddev", "The sample standard deviation; NaN for one value.",
     _variance(1, root=True), **_STATISTIC, columns=_variance_columns(1, root=True),
     spark=lambda f, x: f.coalesce(f.stddev_samp(x), f.lit(math.nan)), duckdb="stddev_samp({0})",
     example=Example((1, 3, 5), 2.0), names=_in("stddev stddev_samp"),
 )  # fmt: skip
 
 _VARIANCE_ALL: Final = _gathered(
-    "var_pop", "The variance of a whole population, divided by n.",
+    "var_pop", "The population variance (divided by n).",
     _variance(0, root=False), **_STATISTIC, columns=_variance_columns(0, root=False),
     spark=lambda f, x: f.var_pop(x), duckdb="var_pop({0})",
     example=Example((1, 2, 3, 4), 1.25), names=_in("var_pop"),
 )  # fmt: skip
 
 _STDDEV_ALL: Final = _gathered(
-    "stddev_pop", "The standard deviation of a whole population, the root of `var_pop`.",
+    "stddev_pop", "The population standard deviation.",
     _variance(0, root=True), **_STATISTIC, columns=_variance_columns(0, root=True),
     spark=lambda f, x: f.stddev_pop(x), duckdb="stddev_pop({0})",
     example=Example((1, 1, 5, 5), 2.0), names=_in("stddev_pop"),
 )  # fmt: skip
 
 _CORRELATION: Final = _gathered(
-    "corr", "The correlation of two columns, from -1 to 1; NaN where one does not vary.",
+    "corr", "The correlation of two columns, from -1 to 1; NaN if one is constant.",
     _correlation, lift=_terms, **_STATISTIC, also=("number",), terms=(2, 2),
     columns=_correlation_columns,
     spark=lambda f, x, y: f.coalesce(f.corr(x, y), f.lit(math.nan)), duckdb="corr({0}, {1})",
@@ -835,14 +835,14 @@ def _picking(
 
 
 _ARG_MIN: Final = _picking(
-    "arg_min", "The X of the least Y; the least X of several.", ((1, False), (0, False)),
+    "arg_min", "The X with the least Y; the least X of several.", ((1, False), (0, False)),
     spark=lambda f, x, y: f.min_by(x, f.when(y.isNotNull(), f.struct(y, x))),
     duckdb="arg_min({0}, ({1}, {0}))",
     example=Example((("b", 1), ("a", 2), ("c", 1)), "b", "X, Y"), names=_in("arg_min min_by first"),
 )  # fmt: skip
 
 _ARG_MAX: Final = _picking(
-    "arg_max", "The X of the greatest Y; the least X of several.", ((1, True), (0, False)),
+    "arg_max", "The X with the greatest Y; the least X of several.", ((1, True), (0, False)),
     example=Example((("b", 2), ("a", 1), ("c", 2)), "b", "X, Y"), names=_in("arg_max max_by"),
 )  # fmt: skip
 
@@ -854,7 +854,7 @@ _LAST: Final = _picking(
 )  # fmt: skip
 
 _JOIN: Final = _gathered(
-    "join", "All texts in their order, with a text between them.", _joined, lift=_terms,
+    "join", "All texts in order, joined by a separator.", _joined, lift=_terms,
     takes="text", also=("text",), result=Type.STRING, terms=(2, 2),
     duckdb="string_agg({0}, {1} ORDER BY {0})",
     example=Example(("b", "a", "c"), "a, b, c", "X, \", \""), names=_in("join string_agg listagg"),

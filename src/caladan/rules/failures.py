@@ -47,7 +47,7 @@ def division_by_zero(rule: CoreRule | WrittenRule) -> Diagnostic:
         "C040",
         f"division by zero {_place(rule)}",
         rule.span,
-        help="keep zero out with a comparison such as `N ~= 0`, "
+        help="exclude zero with a comparison such as `N ~= 0`, "
         "or with `if(N = 0 then 0 else X / N)`",
     )
 
@@ -74,14 +74,14 @@ def overflow(
             "C041",
             f"a number too large for a double {_place(rule)}",
             rule.span,
-            help="doubles go up to about 1.8e308; infinity comes from data alone, "
-            "arithmetic with other numbers never makes it",
+            help="the largest double is about 1.8e308; infinity can come from data, but not "
+            "from arithmetic on finite numbers",
         )
     return Diagnostic(
         "C041",
-        f"a whole number of more than 64 bits {_place(rule)}",
+        f"an integer of more than 64 bits {_place(rule)}",
         rule.span,
-        help="whole numbers go from -9223372036854775808 to 9223372036854775807; "
+        help="integers range from -9223372036854775808 to 9223372036854775807; "
         "add `0.0` to compute with doubles",
     )
 
@@ -93,9 +93,9 @@ def call_failed(rule: CoreRule | WrittenRule, function: str, reason: str) -> Dia
         "C073",
         f"`{function}` failed {_place(rule)}: {reason}",
         rule.span,
-        help="keep such values from it with a comparison, or with `if(… then … else …)`"
+        help="exclude such values with a comparison, or with `if(… then … else …)`"
         if in_table
-        else "it is called with the values that the rule finds, and gives what `define` was told",
+        else "the rule calls it with the values it finds; its result must have the declared type",
     )
 
 
@@ -111,7 +111,7 @@ def limit(name: LimitName, bound: float, relations: Sequence[str]) -> Diagnostic
     return Diagnostic(
         "C042",
         reached,
-        help=f"what was derived so far can be read; raise `{name}` to go on{more}",
+        help=f"the facts derived so far can be read; raise `{name}` to continue{more}",
     )
 
 
@@ -120,11 +120,11 @@ def growing(rule: CoreRule | WrittenRule, row: Sequence[Value], rounds: int) -> 
     fact = f"{rule.derives}({', '.join(map(quoted, row))})"
     return Diagnostic(
         "C042",
-        f"the sums of `{rule.derives}` never settle: rule {rule.number} adds them up along a "
+        f"the sums of `{rule.derives}` do not converge: rule {rule.number} adds them up along a "
         f"cycle, and {fact} is one that still changes after {rounds} rounds without a new fact",
         rule.span,
-        help="what was derived so far can be read; look for facts that lead back to themselves, "
-        "such as a part that contains itself",
+        help="the facts derived so far can be read; look for a cycle in the data, such as a "
+        "part that contains itself",
     )
 
 
@@ -134,8 +134,8 @@ def lost(rule: CoreRule | WrittenRule, solution: Mapping[str, Value]) -> Diagnos
     example = f" with {', '.join(named)}" if named else ""
     return Diagnostic(
         "C047",
-        f"rule {rule.number} has added to a sum of `{rule.derives}` what does not hold in the end: "
-        f"its solution{example} depended on a value that the recursion changed later",
+        f"rule {rule.number} added a solution to a sum of `{rule.derives}` that no longer holds: "
+        f"the solution{example} depended on a value that the recursion changed later",
         rule.span,
         help="compare, join or group after the recursion, in a rule of another relation",
     )
@@ -146,15 +146,15 @@ def interrupted(relations: Sequence[str]) -> Diagnostic:
     return Diagnostic(
         "C043",
         f"interrupted while evaluating {_names(relations)}",
-        help="what was derived so far can be read",
+        help="the facts derived so far can be read",
     )
 
 
 def late(seconds: float, doing: str) -> Diagnostic:
     """C042: the time was over before anything could be derived."""
     return Diagnostic(
-        "C042", f"{seconds:g} {_seconds(seconds)} not enough: the time was over while {doing}",
-        help="raise `timeout` to go on",
+        "C042", f"{seconds:g} {_seconds(seconds)} not enough: the time limit ended while {doing}",
+        help="raise `timeout` to continue",
     )  # fmt: skip
 
 

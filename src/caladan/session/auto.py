@@ -1,4 +1,4 @@
-"""Which engine a session runs on when its user names none.
+"""The engine of a session that was opened without one.
 
     >>> db = cal.connect()                       # doctest: +SKIP
     caladan: running in this process (engine embedded); cal.connect("spark") starts Spark
@@ -45,17 +45,17 @@ _PACKED: Final = 2  # bytes of text in a byte of a compressed file: random edges
 
 
 class SparkWanted(NamedTuple):
-    """Why a session moves to Spark, and the SparkSession it has to use, if it must be a certain."""
+    """Why a session moves to Spark, and the SparkSession that it must use, if any."""
 
     reason: str
     session: object = None
 
 
 class Mover(NamedTuple):
-    """How a session without a named engine gets to Spark, and where it says so."""
+    """Moves a session without a named engine to Spark, and reports it."""
 
     start: Callable[[object], Engine]
-    """Gives a Spark engine: on a SparkSession, or, for None, on any."""
+    """Returns a Spark engine on a SparkSession, or for None on any."""
     say: Callable[[str], None]
 
 
@@ -72,7 +72,7 @@ def say_once(line: str) -> None:
 
 
 def finds_spark() -> bool:
-    """True if this process has a running SparkSession, or Spark has started it."""
+    """True if this process has a running SparkSession, or Spark started the process."""
     if any(os.environ.get(name) for name in _STARTED_BY_SPARK):
         return True
     if "pyspark.sql" not in sys.modules:  # whoever has a session has imported it
@@ -83,7 +83,7 @@ def finds_spark() -> bool:
 
 
 def wanted_for_options(options: Options) -> SparkWanted | None:
-    """Spark, if an option is given that no other engine has."""
+    """Spark, if an option requires it."""
     for name in ("strategy", "checkpoint", "partitions"):
         if getattr(options, name) is not None:
             return SparkWanted(f"which has the option `{name}`")
@@ -91,7 +91,7 @@ def wanted_for_options(options: Options) -> SparkWanted | None:
 
 
 def wanted_for_data(name: str, given: Source, others: Iterable[Source]) -> SparkWanted | None:
-    """Spark, if only it can read a source, or should, beside the sources that there are."""
+    """Spark, if a source requires it, or is too large with the data so far."""
     if given.kind == "spark":
         frame: object = given.data
         return SparkWanted(f"where `{name}` is", getattr(frame, "sparkSession", None))

@@ -499,7 +499,7 @@ class Course:
         if any(c.role == "row" for i in compiled.delta.relations.values() for c in i.columns):
             raise error(
                 "C051", "a program that numbers rows cannot be watched",
-                help="run it again when data has changed, or give every row a column of its own",
+                help="run it again after a change, or give the rows a key column",
             )  # fmt: skip
         stats = Stats()
         events = Several(stats, *self._listeners)

@@ -115,15 +115,15 @@ def programs(names: Sequence[str], language: str | None = None) -> Program | Scr
 def _from_stdin(language: str | None, seen: set[str]) -> Program | Script:
     name = "<stdin>"
     if name in seen:
-        raise error("C050", "`-` can stand once: stdin is read to its end")
+        raise error("C050", "`-` can appear once: it reads stdin to its end")
     seen.add(name)
     return _parsed(files.decoded(sys.stdin.buffer.read(), name), name, language, seen)
 
 
 def _alone(name: str) -> CaladanError:
     return error(
-        "C050", "a script of SQL is run alone", Place(name),
-        help="what several scripts share can be a view: CREATE VIEW … in each of them",
+        "C050", "a script of SQL runs alone", Place(name),
+        help="share definitions with CREATE VIEW … in each script",
     )  # fmt: skip
 
 
@@ -237,7 +237,7 @@ def _value(name: str, given: object, objects: Objects) -> Value:
         raise error("C050", f"the parameter `{name}`, {given!a}, is not Unicode text")
     raise error(
         "C050",
-        f"the parameter `{name}` is a {type(given).__name__}, which is no value",
+        f"the parameter `{name}` is a {type(given).__name__}, which is not a value",
         help="give a number, a string, a boolean, a date, a datetime, or an object that can be "
         "hashed",
     )
@@ -267,26 +267,28 @@ class Definitions:
             raise error(
                 "C050",
                 f"a function cannot be called `{name}`",
-                help="its name begins with a small letter, and is no word of the language",
+                help="its name must begin with a lower-case letter, and cannot be a reserved word",
             )
         if not callable(code):
             raise error("C050", f"`{name}` is a {type(code).__name__}, not a function")
         if returns is None:
-            raise error("C050", f"it must be said what `{name}` gives", help='returns="double"')
+            raise error(
+                "C050", f"the type that `{name}` returns is missing", help='returns="double"'
+            )
         several = str(returns).endswith("*")
         word = str(returns).removesuffix("*")
         wanted = next((each for each in RETURNED if str(each) == word), None)
         if wanted is None:
             raise error(
                 "C050",
-                f"`{name}` cannot give values of the type `{returns}`",
+                f"`{name}` cannot return the type `{returns}`",
                 help=did_you_mean(str(returns), map(str, RETURNED))
                 or f"the types are {', '.join(map(str, RETURNED))}",
             )
         if vectorized not in (None, "numpy", "arrow"):
             raise error("C050", f'vectorized is "numpy", "arrow" or None, not {vectorized!r}')
         if several and vectorized is not None:
-            raise error("C050", f"`{name}` gives several rows, so it takes values, not columns")
+            raise error("C050", f"`{name}` returns several rows, so it cannot be vectorized")
         self.functions[name] = Definition(name, code, wanted, vectorized, several)
 
     def aggregate(self, given: UserCombine) -> None:
@@ -296,7 +298,7 @@ class Definitions:
             raise error(
                 "C050",
                 f"an aggregate cannot be called `{name}`",
-                help="its name begins with a small letter, and is no word of the language",
+                help="its name must begin with a lower-case letter, and cannot be a reserved word",
             )
         if not callable(given.code):
             raise error("C050", f"`{name}` is a {type(given.code).__name__}, not a function")
@@ -305,8 +307,8 @@ class Definitions:
         if given.is_monotone and not given.is_idempotent:
             raise error(
                 "C050",
-                f"`{name}` cannot stand inside recursion",
-                help="there a value may come twice: idempotent=True says that it changes nothing",
+                f"`{name}` cannot be used in recursion",
+                help="recursion may combine a value twice: set idempotent=True if that is safe",
             )
         self.aggregates[name] = user_aggregate(given)
 

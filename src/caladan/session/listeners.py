@@ -1,4 +1,4 @@
-"""Who listens to the events of a run, besides its stats.
+"""Listeners for the events of a run, besides its stats.
 
     Progress       the rounds, live on stderr, and only if stderr is a terminal
     CompileNotice  says on stderr that kernels are being compiled, and why; with a bar in a terminal
@@ -57,7 +57,7 @@ class Progress(Listener):
         self._drawn = 0.0
 
     def say(self, line: str) -> None:
-        """Show a line at once, until something else happens."""
+        """Show a line at once, until the next event."""
         from rich.console import Console
         from rich.markup import escape
         from rich.status import Status
@@ -95,7 +95,7 @@ class Progress(Listener):
                 pass
 
     def close(self) -> None:
-        """Take the line away; also after a run that failed."""
+        """Remove the line, also after a run that failed."""
         if self._status is not None:
             self._status.stop()
             self._status = None
@@ -109,7 +109,7 @@ class Progress(Listener):
 
 
 def progress() -> Progress | None:
-    """A listener for the terminal, or None if there is none to show things on."""
+    """A listener for the terminal, or None without a terminal."""
     return Progress() if sys.stderr is not None and sys.stderr.isatty() else None
 
 
@@ -122,8 +122,8 @@ _REASON: Final = (
 class CompileNotice(Listener):
     """Says on stderr why a first run takes seconds: it compiles kernels.
 
-    In a terminal there is a bar with the number of kernels, as long as the run takes; how many it
-    will need is not known beforehand. Elsewhere it is one line.
+    A terminal shows a bar with the number of kernels so far; the total is not known in advance.
+    Elsewhere it is one line.
     """
 
     def __init__(self) -> None:

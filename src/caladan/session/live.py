@@ -1,10 +1,10 @@
-"""Live relations: what a program derives, kept true while the session's data changes.
+"""Live relations: the relations of a program, maintained while the session's data changes.
 
-    live = db.watch(program)      evaluates it, and keeps all its relations
-    db.insert("arc", [(1, 2)])    every `Live` follows before this returns
-    live["tc"]                    a Relation, as it is now
-    live.changes("tc")            what was added and removed since this was last asked
-    live.on_change(callback)      called after each change; returns what ends that
+    live = db.watch(program)      evaluates it and maintains all its relations
+    db.insert("arc", [(1, 2)])    every `Live` is up to date when this returns
+    live["tc"]                    the current Relation
+    live.changes("tc")            the facts added and removed since the last call
+    live.on_change(callback)      called after each change; returns a function that ends it
     live.close()
 
 Reading, changing and closing may be done from any thread.
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHANGE: Final = "_change_type"
-"""The column that says what became of a row, as in the change data feed of Delta."""
+"""The column with the kind of change, insert or delete, as in Delta's change data feed."""
 
 _BATCHES = 64  # of changes that nobody has looked at, before they are added up
 
 
 @dataclass(frozen=True, slots=True)
 class RelationChange:
-    """What was added to a relation, and what was removed from it."""
+    """The facts added to a relation and removed from it."""
 
     added: Relation
     removed: Relation
@@ -79,9 +79,9 @@ class RelationChange:
 
 @dataclass(slots=True)
 class CliqueUpkeep:
-    """How relations are kept true, and why not otherwise.
+    """How relations are maintained, and why in that way.
 
-    Of the `changes` they followed, so many were answered by evaluating them anew.
+    Of the `changes` they followed, `recomputed` were answered by evaluating them from scratch.
     """
 
     relations: tuple[str, ...]
@@ -93,7 +93,7 @@ class CliqueUpkeep:
 
 @dataclass(slots=True)
 class LiveStats:
-    """What keeping relations true took: the first evaluation, and the changes since."""
+    """The cost of maintaining relations: the first evaluation, and the changes since."""
 
     evaluation: Stats
     changes: int = 0
@@ -129,7 +129,7 @@ class Live(Mapping[str, Relation]):
         self.compiled = compiled
         self.options = Options()
         self.session = session
-        """The SparkSession that frames of its relations belong to."""
+        """The SparkSession of the DataFrames of its relations."""
         self._living: Living | None = living
         self._objects = objects
         self._check = check
@@ -138,7 +138,7 @@ class Live(Mapping[str, Relation]):
         self._stats = LiveStats(stats)
         self._pending: dict[str, list[tuple[Batch, Batch]]] = {}
         self._earlier: dict[str, Counter[tuple[Any, ...]]] = {}
-        """What came (1) and went (-1) before the program was evaluated anew, as rows."""
+        """The rows added (1) and removed (-1) before the program was evaluated again."""
         self._callbacks: dict[object, Callable[[Mapping[str, RelationChange]], object]] = {}
         checked = compiled.checked.relations
         goals = [goal.name for goal in compiled.delta.goals]
@@ -168,9 +168,9 @@ class Live(Mapping[str, Relation]):
         return name in self._names
 
     def changes(self, name: str) -> RelationChange:
-        """What was added to a relation and removed from it since this was last asked.
+        """The facts added to a relation and removed from it since the last call, or since `watch`.
 
-        The first time, since `watch`. What came and went in between is not mentioned.
+        Facts that came and went in between are in neither.
         """
         with self._lock:
             living = self._open()
@@ -188,13 +188,13 @@ class Live(Mapping[str, Relation]):
     def on_change(
         self, callback: Callable[[Mapping[str, RelationChange]], object]
     ) -> Callable[[], None]:
-        """Call something after each change, with the relations that changed; returns the end of it.
+        """Call a function with the changed relations after each change.
 
-        It is called by whoever changed the data, before `insert` or `delete` return.
+        `insert` and `delete` call it before they return. Returns a function that removes it.
         """
         if not callable(callback):
             raise error(
-                "C050", f"a callback is called, which a {type(callback).__name__} cannot be"
+                "C050", f"a callback must be callable, which a {type(callback).__name__} is not"
             )
         key = object()
         with self._lock:
@@ -209,7 +209,7 @@ class Live(Mapping[str, Relation]):
 
     @property
     def stats(self) -> LiveStats:
-        """What keeping the relations true took so far."""
+        """The cost of maintaining the relations so far."""
         with self._lock:
             living = self._living
             if living is not None:
@@ -221,7 +221,7 @@ class Live(Mapping[str, Relation]):
             return self._stats
 
     def close(self) -> None:
-        """Let go of the relations; the session goes on without them."""
+        """Release the relations. The session stays open."""
         with self._lock:
             self._living = None
             self._pending.clear()
@@ -240,7 +240,7 @@ class Live(Mapping[str, Relation]):
     # ── What the session calls ───────────────────────────────────────────────────────────────────
 
     def given(self, name: str) -> pa.Table:
-        """The facts that a relation was given, apart from what rules derive."""
+        """The facts given to a relation, without derived ones."""
         with self._lock:
             living = self._open()
             kept = living.given(name)
@@ -248,7 +248,7 @@ class Live(Mapping[str, Relation]):
             return living.decode(name, _joined(blocks, kept.arity) if kept.count() else ((), 0))
 
     def outdated(self) -> list[str]:
-        """The relations that have changed since this was last asked; at first all."""
+        """The relations that changed since the last call; all of them the first time."""
         with self._lock:
             found = [name for name in self._names if name in self._outdated]
             self._outdated.clear()
@@ -260,7 +260,7 @@ class Live(Mapping[str, Relation]):
         return None if info is None or info.origin != name else info.columns
 
     def follow(self, name: str, inserted: pa.Table | None, deleted: pa.Table | None) -> None:
-        """Facts come and go."""
+        """Add and remove facts."""
         with self._lock:
             living = self._open()
             more = {} if inserted is None else {name: living.encode(name, inserted)}
@@ -268,7 +268,7 @@ class Live(Mapping[str, Relation]):
             self._changed(living, more, less)
 
     def replace(self, name: str, table: pa.Table) -> None:
-        """Other facts take the place of all that were given."""
+        """Replace all facts given to a relation."""
         with self._lock:
             living = self._open()
             kept = living.given(name)
@@ -282,7 +282,7 @@ class Live(Mapping[str, Relation]):
         living: Living,
         check: Callable[[Mapping[str, DerivedTable]], None],
     ) -> None:
-        """Go on with relations that were evaluated anew; what changed by that is a change."""
+        """Continue with relations evaluated from scratch; the difference is a change."""
         with self._lock:
             before = {name: self[name].rows() for name in self._names}
             changed = {*self._pending, *self._earlier}
@@ -369,7 +369,7 @@ class Live(Mapping[str, Relation]):
 
 
 class LiveTable(LocalTable):
-    """A relation as it is when somebody looks."""
+    """A relation that reads its current facts."""
 
     def __init__(self, table: DerivedTable, lock: RLock) -> None:
         self._table = table
@@ -386,7 +386,7 @@ class LiveTable(LocalTable):
 
 
 def _net(batches: list[tuple[Batch, Batch]], arity: int) -> tuple[Batch, Batch]:
-    """Changes one after another as one: what came and went again is not in it."""
+    """Combine successive changes into one, without facts that came and went."""
     if len(batches) == 1:
         return batches[0]
     parts = [(batch, sign) for pair in batches for batch, sign in zip(pair, (1, -1), strict=True)]

@@ -205,7 +205,7 @@ def _arguments(line: str) -> tuple[str | None, dict[str, Any]]:
         key, equals, value = word.partition("=")
         if not key.isidentifier() or (not equals and name is not None):
             raise error(
-                "C050", f"`{word}` means nothing behind `%%datalog`",
+                "C050", f"`{word}` has no meaning after `%%datalog`",
                 help="write a name for the result, and options as in `%%datalog out timeout=10`",
             )  # fmt: skip
         if not equals:

@@ -1,10 +1,9 @@
-"""What a run hands out.
+"""The result of a run.
 
-A `Result` maps names to `Relation`s; they open into rows, Arrow, pandas, Polars, Spark, files, a
-table in the terminal or in a notebook.
+A `Result` maps names to `Relation`s, which convert to rows, Arrow, pandas, Polars, Spark and files,
+and display as a table in a terminal or a notebook.
 
-Nothing is truncated: a relation that the goals needed only in part, or not at all, is evaluated in
-full when somebody asks for it.
+A relation that the goals needed in part or not at all is evaluated in full when you read it.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ if TYPE_CHECKING:
     from caladan.program.options import FileFormat, WriteMode
 
 REJECTED: Final = "_rejected"
-"""The name under which a permissive run hands out the rows that it set aside."""
+"""The relation of the rows that a permissive run set aside."""
 
-_SORTED_UP_TO: Final = 1_000_000  # beyond that, `show` takes whichever rows come first
+_SORTED_UP_TO: Final = 1_000_000  # above that, `show` does not sort
 _NOTEBOOK_ROWS: Final = 20
 
 
 class CaladanWarning(UserWarning):
-    """A program may not do what its author hopes; the run goes on."""
+    """A warning about a program or its data; the run continues."""
 
     __module__ = "caladan"
 
 
 class UnknownRelation(CaladanError, KeyError):
-    """A result was asked for a name it does not have."""
+    """A result has no relation of that name."""
 
 
 class Relation:
@@ -81,7 +80,7 @@ class Relation:
 
     @property
     def session(self) -> SparkSession | None:
-        """The SparkSession that frames of it belong to, if its engine has one."""
+        """The SparkSession of its DataFrames, if its engine has one."""
         return self._session
 
     @property
@@ -91,17 +90,17 @@ class Relation:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The types of the columns, as words."""
+        """The names of the column types."""
         return tuple(column.type.name for column in self._table.columns)
 
     def count(self) -> int:
-        """How many facts there are."""
+        """The number of facts."""
         if self._count is None:
             self._count = self._table.count()
         return self._count
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """The facts as tuples: sorted relations in their order, others by columns from the left."""
+        """The facts as tuples, in the order of `sort`, or else sorted by their columns."""
         return self._rows(self._in_order())
 
     def arrow(self) -> pa.Table:
@@ -110,7 +109,7 @@ class Relation:
         return self._facts()
 
     def _facts(self) -> pa.Table:
-        """The facts as an Arrow table, with numbers for objects."""
+        """The facts as an Arrow table, with objects as numbers."""
         from caladan.session.display import in_order
 
         if self._arrow is None:
@@ -139,13 +138,13 @@ class Relation:
         return list(zip(*columns, strict=True))
 
     def _check_objects(self, where: str) -> None:
-        """C012 where facts are to go that has no place for Python's objects."""
+        """Raise C012 if a column holds Python objects, which the destination cannot hold."""
         column = first_object(self._table.columns)
         if column is not None:
             raise error(
                 "C012",
                 f"column {column.name} of `{self.name}` holds objects, which {where} cannot",
-                help="take the facts with rows(), or derive a relation without that column",
+                help="use rows(), or derive a relation without that column",
             )
 
     def pandas(self) -> pd.DataFrame:
@@ -163,9 +162,9 @@ class Relation:
         return frame
 
     def spark(self, session: SparkSession | None = None) -> DataFrame:
-        """The facts as a Spark DataFrame, of the engine's session unless another is given.
+        """The facts as a Spark DataFrame in the engine's SparkSession, or in `session`.
 
-        It can be read for as long as Spark runs, whatever becomes of this result and its session.
+        The DataFrame stays readable after the result and its session are closed.
         """
         from caladan.engines.interface import SharedStorage
 
@@ -192,7 +191,7 @@ class Relation:
         return self.spark(session)
 
     def frame(self, session: SparkSession | None = None) -> DataFrame:
-        """The same, to be read at once: what it reads may go with this relation."""
+        """Like `spark()`, but the DataFrame may become unreadable once this relation is closed."""
         self._check_objects("Spark")
         session = session or self._session
         if session is None:
@@ -218,7 +217,7 @@ class Relation:
         return narrowed(frame, self._widths)
 
     def show(self, n: int = 20) -> None:
-        """Print the first facts as a table, and how many more there are."""
+        """Print the first facts as a table, and the number of the others."""
         from rich.console import Console
 
         console = Console()
@@ -228,7 +227,7 @@ class Relation:
             console.print(more, highlight=False)
 
     def head(self, n: int = 20) -> list[tuple[Any, ...]]:
-        """The first facts in the order of `rows()`; of very many, whichever come first."""
+        """The first n facts in the order of `rows()`; above a million facts, any n."""
         from caladan.data.schema import first_rows
         from caladan.engines.interface import KnowsFirst
         from caladan.session.display import first_in_order
@@ -255,10 +254,10 @@ class Relation:
     ) -> None:
         """Write the facts to a file: parquet, orc, csv, tsv, json or jsonl, by suffix or `format`.
 
-        A folder (a name without a suffix, or a URI) gets a file inside it; on the spark engine
-        Spark writes it, in as many files as it likes, and also writes to `jdbc(…)`, to `table(…)`
-        and to `stored(…)`. `mode` is error, overwrite or append. Spark makes a folder for each
-        value of the columns in `partition_by`, and in tables so many buckets by some columns.
+        A path without a suffix, or a URI, is a folder. On the spark engine Spark writes folders,
+        and `jdbc(…)`, `table(…)` and `stored(…)`. `mode` is error, overwrite or append.
+        `partition_by` makes a folder for each value of some columns; `bucket_by=(8, "A")` is for
+        catalog tables.
         """
         from caladan.data import folder, output
 
@@ -275,7 +274,7 @@ class Relation:
             folder.write(self, given, kind, mode, self._session, spread, header=header)
             return
         if spread != folder.NOT_SPREAD:
-            raise error("C050", f"{given} is one file: a folder can be partitioned")
+            raise error("C050", f"{given} is one file: only a folder can be partitioned")
         kind = output.format_of(given, format)
         output.write(self.ordered(), Path(given).expanduser(), kind, mode, header=header)
 
@@ -293,7 +292,7 @@ class Relation:
         external.write(self, place, format, mode, self._session, spread)
 
     def close(self) -> None:
-        """Let go of what the engine holds for this relation; data stays with the session."""
+        """Release what the engine holds for this relation. The session keeps its data."""
         if not self._is_lent:
             self._table.close()
 
@@ -349,7 +348,7 @@ class Result(Mapping[str, Relation]):
         self.warnings = tuple(warnings)
         self._release = release
         self.on_fetch: Callable[[str, Relation], None] | None = None
-        """Is told of a relation when it is first asked for."""
+        """Called with a relation when it is first read."""
 
     @property
     def answer(self) -> Relation:
@@ -358,8 +357,8 @@ class Result(Mapping[str, Relation]):
             names = ", ".join(self._names) or "none"
             raise error(
                 "C050",
-                "the program asks no query, so there is no answer",
-                help=f'add `query …` to it, or take a relation by name, as in out["…"]: {names}',
+                "the program has no query, so there is no answer",
+                help=f'add `query …` to it, or read a relation by name, as in out["…"]: {names}',
             )
         return self.answers[-1]
 
@@ -400,7 +399,7 @@ class Result(Mapping[str, Relation]):
         return f"<Result: {', '.join(self._names) or 'no relations'}>"
 
     def close(self) -> None:
-        """Let go of what the engine holds for the relations of this result."""
+        """Release what the engine holds for the relations of this result."""
         for relation in (*self._fetched.values(), *self.answers):
             relation.close()
         self._release()
@@ -413,7 +412,7 @@ class Result(Mapping[str, Relation]):
 
 
 class Stopped(CaladanError):
-    """A run that met a limit or was interrupted; `result` has what it had derived."""
+    """A run hit a limit or was interrupted; `result` has the facts derived so far."""
 
     __module__ = "caladan"
 

@@ -2,7 +2,7 @@
 
     runner = DatalogRunner(master="local[2]")        a session, or the one it is given
     runner.session.add("arc", "arc.csv")
-    runner.compile("tc.dl")                          all mistakes are reported here
+    runner.compile("tc.dl")                          all errors are reported here
     runner.execute().answer.show()
 
 `RaSQLRunner` does the same for RaSQL. The command line runs programs in this way.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class DatalogRunner:
-    """Runs DeALS or Soufflé programs over a session: its own, or one that it is given."""
+    """Runs DeALS programs over a session: a given one, or its own."""
 
     language: LanguageName | None = None
 
@@ -42,7 +42,7 @@ class DatalogRunner:
     def execute(
         self, params: Mapping[str, object] | None = None, **options: Unpack[RunOptions]
     ) -> Result:
-        """Run the program that was compiled last."""
+        """Run the program compiled last."""
         if self._compiled is None:
             from caladan.program.diagnostics import error
 
@@ -56,11 +56,11 @@ class DatalogRunner:
         params: Mapping[str, object] | None = None,
         **options: Unpack[RunOptions],
     ) -> Result:
-        """Compile a program, and execute it, with one clock for both."""
+        """Compile and execute a program under one timeout."""
         return self.session.run(program, params, language=self.language, **options)
 
     def close(self) -> None:
-        """End the session, unless it was given."""
+        """Close the session, unless it was given."""
         if self._is_own:
             self.session.close()
 

@@ -2,11 +2,11 @@
 
     connect ─► Session ─ add      data for relations
                        ├ run      a program                       ─► Result
-                       ├ query    one goal over what was defined  ─► Relation
-                       ├ explain  what the compiler makes of a program
+                       ├ query    a goal against its rules        ─► Relation
+                       ├ explain  every stage of the compiler
                        └ close
 
-What users call is here; how a run goes is in course.py.
+The methods that users call are here; course.py runs programs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 LiveFacts: TypeAlias = "pa.Table | frozenset[str]"
-"""Facts of a change, or the columns that lack values of which a watched program did not know."""
+"""The facts of a change, or columns with missing values that a watched program did not expect."""
 
 
 def connect(
@@ -67,15 +67,16 @@ def connect(
     ship: bool | None = None,
     views: bool = False,
 ) -> Session:
-    """A session on an engine: "embedded", "spark", "reference", or a SparkSession.
+    """Open a session: `cal.connect()`, `cal.connect("embedded")`, `cal.connect(spark)`.
 
-    Without an engine it is Spark if this process has a SparkSession, or if `master`, `conf` or
-    `ship` is given; else the session starts on the embedded engine and moves to Spark when its
-    data or options ask for it (session/auto.py). On spark, the active SparkSession is used, or a
-    new one is started: on `master`, `local[*]` if not given, with the settings in `conf`.
-    Listeners hear of the events of runs. `ship=True` sends the package to Spark's executors, False
-    does not; by default it is sent where they lack it. With `views` relations are temporary views
-    of the SparkSession (session/views.py).
+    `engine` is "embedded", "spark", "reference" or a SparkSession. By default the session uses
+    Spark if the process has a SparkSession, or if `master`, `conf` or `ship` is given; otherwise it
+    starts embedded, and moves to Spark when data or options require it (session/auto.py).
+
+    "spark" adopts the active SparkSession, or starts one on `master` (`local[*]` by default) with
+    the settings in `conf`. `listeners` receive the events of runs. `ship=True` sends the package to
+    the executors, `False` never does; by default it goes to executors that lack it. `views=True`
+    registers relations as temporary views in the SparkSession (session/views.py).
     """
     listeners = (*listeners, CompileNotice())
     try:
@@ -96,7 +97,7 @@ def _start_spark(ship: bool | None, session: object) -> Engine:
 
 
 class Session(Course):
-    """A place to put data and run programs over it. Made by `connect`; a context manager."""
+    """Holds data and runs programs over it. `connect` makes it; it is a context manager."""
 
     def __init__(
         self,
@@ -114,12 +115,12 @@ class Session(Course):
     # ── What users call ──────────────────────────────────────────────────────────────────────────
 
     def add(self, name: str, data: object, **how: Unpack[FileOptions]) -> None:
-        """Give a relation its data, in place of any it had.
+        """Set the data of a relation: `db.add("arc", "arc.csv")`. Replaces earlier data.
 
-        `data` is a list of tuples, a dict of columns, a pandas or Polars data frame, anything of
-        Arrow, a Spark DataFrame, or a path: csv, tsv, facts, json, parquet, orc; a pattern, a
-        folder. On spark also a table elsewhere: `jdbc(…)`, `table(…)`, `stored(…)`. For paths
-        there are `format`, `delimiter` and `header`.
+        `data` is a list of tuples, a dict of columns, a pandas or Polars data frame, an Arrow
+        table, a Spark DataFrame, or the path of a csv, tsv, facts, json, parquet or orc file, a
+        folder or a pattern; on spark also `jdbc(…)`, `table(…)` or `stored(…)`. Paths accept
+        `format`, `delimiter` and `header`.
         """
         given, facts = self._given(name, data, how)
         self._put(name, given)
@@ -132,14 +133,15 @@ class Session(Course):
     replace = add
 
     def insert(self, name: str, data: object, **how: Unpack[FileOptions]) -> None:
-        """Add facts to a relation's data, given as for `add`; those it has are not added twice.
+        """Add facts to a relation: `db.insert("arc", [(3, 4)])`. `data` is as for `add`.
 
-        Whatever watches the relation (`watch`) has followed when this returns.
+        Facts that the relation has already change nothing. Watched relations (`watch`) are up to
+        date when this returns.
         """
         self._alter(name, *self._given(name, data, how), is_insert=True)
 
     def delete(self, name: str, data: object, **how: Unpack[FileOptions]) -> None:
-        """Take facts away from a relation's data, as far as it has them; as for `insert`."""
+        """Remove facts from a relation: `db.delete("arc", [(3, 4)])`; the opposite of `insert`."""
         self._alter(name, *self._given(name, data, how), is_insert=False)
 
     def watch(
@@ -150,11 +152,10 @@ class Session(Course):
         language: LanguageName | None = None,
         **options: Unpack[RunOptions],
     ) -> Live:
-        """Run a program and keep its relations true while the session's data changes.
+        """Run a program and keep its relations up to date while the session's data changes.
 
-        Given as for `run`. On spark the relations are kept in the driver, by the incremental
-        engine; `insert`, `delete` and `replace` take DataFrames, and `live["tc"]` is a view of
-        `db.spark`.
+        The arguments are those of `run`. On spark the driver maintains the relations; `insert`,
+        `delete` and `replace` accept DataFrames, and `db.spark` has the relations as views.
         """
         wanted = checked(options)
         values = inputs.values(params, self._store.objects)
@@ -171,7 +172,7 @@ class Session(Course):
             if not isinstance(read, Program):
                 raise error(
                     "C051", "a script of SQL cannot be watched",
-                    help="write the rules in DeALS, or run the script again when data has changed",
+                    help="write the rules in DeALS, or run the script again after a change",
                 )  # fmt: skip
             live = self._watch(engine, self._compile(read, values, wanted, whole=True), wanted)
         self._watchers.append(live)
@@ -192,9 +193,9 @@ class Session(Course):
     def spark(self) -> SparkSession:
         """A SparkSession in which every relation is a temporary view under its name.
 
-        `db.spark.sql("select * from arc join tc on arc.B = tc.A")`: data that was added, and
-        derived relations that were asked for, as they are now. It is a session of its own beside
-        the one that was given, with the same catalog of tables.
+        `db.spark.sql("select * from arc join tc on arc.B = tc.A")`. The views show added data and
+        the derived relations that were read. The session is separate from yours and shares its
+        catalog.
         """
         self._check_open()
         self._move_if(SparkWanted("which has the views"))
@@ -222,7 +223,7 @@ class Session(Course):
         return self._spark.session
 
     def _show_data(self, name: str) -> None:
-        """Have views show the data of a relation, in the columns that it has by itself."""
+        """Point the view of a relation at its data."""
         if self._views:
             table, session = self._store.table(name), self._engine.session
             self._show(name, Relation(name, table, session=session, is_lent=True))
@@ -236,10 +237,10 @@ class Session(Course):
         vectorized: Literal["numpy", "arrow"] | None = None,
         arguments: Sequence[str] | None = None,
     ) -> None:
-        """Have rules call a Python function: `D = km(A, B)`, or as a test if it gives a boolean.
+        """Let rules call a Python function: `D = km(A, B)`; `near(A, B)` if it returns a boolean.
 
-        It is called once for each distinct input, so it must give the same for the same values;
-        a vectorized one gets and gives whole columns. What `find` takes can be defined too: a set
+        The function must be deterministic: it is called once for each distinct input. A vectorized
+        function takes and returns whole columns. `define` also accepts what `find` accepts: a set
         becomes a relation; ranges, predicates and constraints, with their `arguments`, are tests.
         """
         self._check_open()
@@ -266,16 +267,16 @@ class Session(Course):
         monotone: bool = False,
         vectorized: Literal["numpy"] | None = None,
     ) -> None:
-        """Have rules aggregate by a Python function: `db.aggregate("gcd", math.gcd)`, `gcd<X>`.
+        """Let rules aggregate with a Python function: `db.aggregate("gcd", math.gcd)`, `gcd<X>`.
 
-        The function makes one value of two, of the same type. It must be commutative and
-        associative: engines combine values in any order, and values of parts with each other.
-        `vectorized`, it takes and gives NumPy columns. `identity` is the value of no solution at
-        all, where a head has no group columns; without it there is no fact.
+        The function combines two values into one of the same type. It must be commutative and
+        associative: engines combine in any order. A vectorized function takes and returns NumPy
+        columns. `identity` is the result over no solutions, in a head without group columns;
+        without it there is no fact.
 
-        `idempotent` says that a value combined with itself is that value, so that solutions need
-        not be told apart. Such an aggregate may stand inside recursion if it is `monotone`: there
-        a group keeps what combining gave so far, and rules go on with that.
+        `idempotent=True` says that combining a value with itself gives that value. Recursion allows
+        such an aggregate if it is also `monotone`: a group keeps the value combined so far, and
+        rules continue with it.
         """
         self._check_open()
         inputs.check_text("the name of an aggregate", name)
@@ -294,10 +295,11 @@ class Session(Course):
         language: LanguageName | None = None,
         **options: Unpack[RunOptions],
     ) -> Result:
-        """Run a program, given as text or as the path of a file, and hand out its relations.
+        """Run a program, given as text or as the path of a file, and return its relations.
 
-        The options are max_rounds, max_facts, timeout, memory, permissive, strategy, search,
-        checkpoint and partitions.
+        `db.run("p(X) <- arc(X, _). query p(X).").answer.rows()`. Options: max_rounds, max_facts,
+        timeout, memory, permissive, keep, strategy, search, checkpoint,
+        partitions.
         """
         wanted = checked(options)
         values = inputs.values(params, self._store.objects)
@@ -313,18 +315,18 @@ class Session(Course):
         program: str | os.PathLike[str] | Program | Script,
         language: LanguageName | None = None,
     ) -> Program | Script:
-        """A program read from its text or file, without running it."""
+        """Parse a program from text or a file without running it."""
         self._check_open()
         with self._course(Options()), stoppable("reading the program"):
             return self._read(program, language)
 
     def defines(self, name: str) -> bool:
-        """True if a program of this session had rules or facts for a relation."""
+        """True if a program of this session defined rules or facts for the relation."""
         return name in self._definitions.derived
 
     @contextmanager
     def listening(self, *listeners: Listener) -> Generator[None]:
-        """Have listeners told of runs within a `with` statement, besides those of `connect`."""
+        """Add listeners to those of `connect` for the duration of a `with` statement."""
         before, self._listeners = self._listeners, (*self._listeners, *listeners)
         try:
             yield
@@ -337,9 +339,9 @@ class Session(Course):
         *,
         language: LanguageName | None = None,
     ) -> PreparedProgram:
-        """A program that is read and compiled once, to be run often: `prepared.run(params)`.
+        """Parse and compile a program once, to run it often: `prepared.run(params)`.
 
-        Mistakes are told here, but for those that depend on the values of parameters.
+        Raises all errors, except those that depend on the values of parameters.
         """
         self._check_open()
         with self._course(Options()), stoppable("compiling the program"):
@@ -358,7 +360,7 @@ class Session(Course):
         params: Mapping[str, object] | None = None,
         **options: Unpack[RunOptions],
     ) -> Relation:
-        """Ask one goal of the rules run so far: `db.query("tc(1, X)")`; options as for `run`."""
+        """Ask a goal against the rules run so far: `db.query("tc(1, X)")`; options as for `run`."""
         wanted = checked(options)
         asked = Program(goals=(inputs.goal(goal),))
         values = inputs.values(params, self._store.objects)
@@ -378,12 +380,12 @@ class Session(Course):
         stats: Stats | None = None,
         **options: Unpack[RunOptions],
     ) -> str:
-        """What each stage of the compiler makes of a program; `html` also writes a report.
+        """Return the output of each stage of the compiler as text; `html` also writes a page.
 
-        `engine` is the one whose physical plan is shown, the session's own if not given; with
-        `master` it is Spark there. Where the program's data is in the session, the plan is decided
-        from it, and from the options that a run would have. With the `stats` of a run of it,
-        rules show what was proposed then beside what was estimated.
+        `engine` selects the physical plan, by default that of the session's engine; `master` that
+        of a Spark master. If the session has the program's data, the plan includes the decisions
+        that depend on it. With the `stats` of a run, rules show what atoms proposed beside the
+        estimates.
         """
         from caladan import explain
         from caladan.data.output import write_text
@@ -417,7 +419,7 @@ class Session(Course):
         program: str | os.PathLike[str] | Program | Script,
         params: Mapping[str, object] | None = None,
     ) -> tuple[Diagnostic, ...]:
-        """Compile a program without running it: its warnings, or an error with all mistakes."""
+        """Compile a program without running it. Returns the warnings; raises all errors."""
         values = inputs.values(params, self._store.objects)
         with self._course(Options()), stoppable("compiling the program"):
             read = self._read(program)
@@ -431,9 +433,9 @@ class Session(Course):
         params: Mapping[str, object] | None = None,
         **options: Unpack[RunOptions],
     ) -> Relation:
-        """Run RaSQL over the session's relations: the answer of the last query.
+        """Run RaSQL over the session's relations and return the answer of the last query.
 
-        Options as for `run`.
+        The options are those of `run`.
         """
         wanted = checked(options)
         values = inputs.values(params, self._store.objects)
@@ -453,10 +455,9 @@ class Session(Course):
         """Search relations for bindings of some variables, one answer after another.
 
         `db.find("person city", "lives_in(person, city)", city=cal.one_of({"Arrakeen"}))`: the body
-        joins relations of the session, the keywords constrain single variables, further objects
-        are constraints of your own. Runs in this process, on every engine; nothing is searched
-        before an answer is asked for. `search` is the grade of estimate that guides it.
-        A question may be written in triples as well:
+        joins relations of the session, keywords constrain single variables, further objects are
+        your own constraints. The search runs in this process on every engine, and lazily. `search`
+        is the grade of estimate that guides it. A question can also be written in triples:
         `db.find("(find [?person ?city] [?person :lives-in ?city])")`.
         """
         from caladan.join.search import find
@@ -473,10 +474,10 @@ class Session(Course):
     search = find
 
     def materialize(self, name: str, **options: Unpack[RunOptions]) -> None:
-        """Derive a relation of the rules run so far in full, and keep it for later runs.
+        """Evaluate a relation of the rules run so far in full and keep it: `db.materialize("tc")`.
 
-        Runs keep what they derived in full anyway, as far as memory allows; what was asked for
-        here stays longest. A change to its rules or to data it depends on drops it.
+        Runs keep relations that they derived in full as long as memory allows; materialized ones
+        stay longest. A change to its rules or to the data it depends on drops a kept relation.
         """
         wanted = checked(options)
         inputs.check_text("the name of a relation", name)
@@ -491,9 +492,9 @@ class Session(Course):
         self._kept.pin(name)
 
     def drop(self, name: str) -> None:
-        """Forget the facts that are kept of a derived relation, or the data of one that was added.
+        """Drop the kept facts of a derived relation, or the data of an added one.
 
-        Rules stay: a derived relation that is asked for again is derived again.
+        The rules stay: reading a derived relation again evaluates it again.
         """
         self._check_open()
         inputs.check_text("the name of a relation", name)
@@ -510,7 +511,7 @@ class Session(Course):
             raise error("C010", f"there is no relation `{name}`", help=did_you_mean(name, known))
 
     def forget(self, name: str) -> None:
-        """Forget the rules and facts that programs have defined for a relation."""
+        """Remove the rules and facts that programs defined for a relation."""
         self._check_open()
         inputs.check_text("the name of a relation", name)
         if name not in self._definitions.derived:
@@ -520,11 +521,11 @@ class Session(Course):
         self._changed(name)
 
     def why(self, fact: str) -> str:
-        """Why a fact holds: its proof tree."""
-        raise error("C051", "proof trees (`why`) arrive with a later version")
+        """The proof tree of a fact. Not available yet."""
+        raise error("C051", "proof trees (`why`) are not available yet")
 
     def close(self) -> None:
-        """End the session; its engine ends what it started itself, and nothing else."""
+        """Close the session. Stops only what the session started itself."""
         if self._is_open:
             self._is_open = False
             for live in list(self._watchers):
@@ -575,7 +576,7 @@ class Session(Course):
         before = self._store.source(name)
         if before is None and not is_insert and not facts:
             raise error(
-                "C010", f"`{name}` has no data that something could be deleted from",
+                "C010", f"`{name}` has no data to delete from",
                 help=did_you_mean(name, self._store),
             )  # fmt: skip
         if before is not None:

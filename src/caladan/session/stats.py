@@ -1,4 +1,4 @@
-"""Stats: what a run did, and where the time went. A listener; nobody calls it but the events.
+"""Stats: what a run did, and where the time went. A listener, fed by events only.
 
 `Stats` is a tree of plain numbers: a `CliqueStats` for each clique, in it a `RuleStats` for each
 rule. `str(stats)` is a table, `stats.to_dict()` is for JSON.
@@ -42,21 +42,21 @@ from caladan.program.notation import counted
 
 @dataclass(slots=True)
 class SearchStats:
-    """What was proposed for a variable that several atoms meet in; what died was wasted."""
+    """The values proposed for a variable that several atoms share; rejected ones were wasted."""
 
     variable: str
     proposed: int = 0
     confirmed: int = 0
     by: dict[str, int] = field(default_factory=dict[str, int])
-    """How much of it each atom proposed."""
+    """The number of values that each atom proposed."""
 
 
 @dataclass(slots=True)
 class RuleStats:
-    """A rule, and the atom whose new facts seed it; `facts` is None where nobody counted.
+    """A rule, and the atom whose new facts seed it; `facts` is None if it was not counted.
 
-    `plans` has the steps it went through: one list, or several where facts spoke for another order
-    later on. `search` has what was proposed where atoms meet, or the guided search took the body.
+    `plans` has the steps of the join: one list, or several if the order changed with the facts.
+    `search` has the proposals where atoms share variables, or of the guided search.
     """
 
     rule: int
@@ -81,11 +81,11 @@ class DeclinedStats:
 class CliqueStats:
     """Relations evaluated together.
 
-    `layouts` says how each relation was held when the clique was done, by this process or by tasks
+    `layouts` names the layout of each relation at the end of the clique, in this process or a task
     (several names where tasks differ); `declined` which strategies were passed over, and why;
-    `tiny_rounds` how many rounds were so small that they were done one fact at a time,
-    `gathered_rounds` how many one task of *meshed* did by itself.
-    `split` is how many values were too frequent for one task, and were shared by all;
+    `tiny_rounds` counts the rounds evaluated one fact at a time,
+    `gathered_rounds` those that one task of *meshed* evaluated alone.
+    `split` is the number of values too frequent for one task, which all tasks shared;
     `split_values` shows the first of them, unless tasks encrypt what they send. `resumed` is the
     round at which a checkpoint let them go on, 0 if they started anew; `notes` says what was
     wrong with checkpoints.
@@ -110,7 +110,7 @@ class CliqueStats:
 
 @dataclass(slots=True)
 class DataStats:
-    """The data of a relation, brought in."""
+    """The data of a relation, as it was read."""
 
     relation: str
     facts: int
@@ -119,10 +119,9 @@ class DataStats:
 
 @dataclass(slots=True)
 class HeldStats:
-    """What a relation takes at the end of a run: bytes in memory, and on disk.
+    """The size of a relation at the end of a run: bytes in memory and on disk.
 
-    `arrangements` are what was made of it for lookups: column orders, and views with `_` for the
-    columns that they do without.
+    `arrangements` lists its column orders for lookups, and views with `_` for omitted columns.
     """
 
     relation: str
@@ -150,7 +149,7 @@ class Stats(Listener):
     bytes_shuffled: int | None = None
     data: list[DataStats] = field(default_factory=list[DataStats])
     set_aside: dict[str, int] = field(default_factory=dict[str, int])
-    """By relation how many rows of its data a permissive run left out."""
+    """The number of rows that a permissive run set aside, by relation."""
     cliques: list[CliqueStats] = field(default_factory=list[CliqueStats])
     held: list[HeldStats] = field(default_factory=list[HeldStats])
     kernels: int = 0
@@ -178,16 +177,16 @@ class Stats(Listener):
 
     @property
     def strategy(self) -> str:
-        """How the cliques were run, each strategy named once."""
+        """The strategies of the cliques, each once."""
         return ", ".join(dict.fromkeys(clique.strategy for clique in self.cliques))
 
     @property
     def searched(self) -> dict[tuple[tuple[str, ...], int, str | None], list[SearchStats]]:
-        """What was proposed, by clique, rule and seed: what explain sets beside its estimates."""
+        """The proposals by clique, rule and seed, which explain prints beside its estimates."""
         return {(c.relations, r.rule, r.seed): r.search for c in self.cliques for r in c.rules}
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
+        """All statistics as plain values for JSON."""
         totals = {name: getattr(self, name) for name in ("rounds", "facts", "skipped", "strategy")}
         told = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
         return {**told, **totals}
@@ -338,7 +337,7 @@ class Stats(Listener):
 
 
 def peak_memory() -> int | None:
-    """The most memory this process has held so far, in bytes; None where nobody can tell."""
+    """The peak memory of this process in bytes; None if the system does not report it."""
     try:
         import resource
     except ImportError:  # not on this system

@@ -1,4 +1,4 @@
-"""Programs over streams: each micro-batch is one change, and derived relations follow.
+"""Programs over streams: each micro-batch is one change to the derived relations.
 
     stream = cal.stream(
         spark,
@@ -75,20 +75,20 @@ def stream(
     params: Mapping[str, object] | None = None,
     trigger: Mapping[str, Any] | None = None,
 ) -> RunningStream:
-    """Start a program over streams; `trigger` is that of `DataStreamWriter.trigger`."""
+    """Run a program over streams; `trigger` is that of `DataStreamWriter.trigger`."""
     from caladan.engines.interface import engine_for
     from caladan.session.session import Session
 
     if type(spark).__module__.startswith("pyspark.sql.connect."):
         raise error(
-            "C051", "`stream` keeps its state in the driver, which is elsewhere with Spark Connect",
-            help="run it in a process that has the driver",
+            "C051", "`stream` keeps its state in the driver, so it does not support Spark Connect",
+            help="run it in the driver's process",
         )  # fmt: skip
     streams = {n: cast("Any", f) for n, f in sources.items() if getattr(f, "isStreaming", False)}
     if not streams:
         raise error(
             "C050", "none of the sources is a stream",
-            help="make one by spark.readStream; a program over data that stays is for db.run",
+            help="create one with spark.readStream; use db.run for static data",
         )  # fmt: skip
     db = Session(engine_for("embedded", None, None))
     try:
@@ -177,9 +177,9 @@ def _together(streams: Mapping[str, Any]) -> Any:
 
 @dataclass(slots=True)
 class RunningStream:
-    """A program that follows its streams. Made by `caladan.stream`; a context manager.
+    """A running program over streams. `caladan.stream` makes it; it is a context manager.
 
-    `live` has its relations as they are; `query` is Spark's StreamingQuery.
+    `live` has its current relations; `query` is Spark's StreamingQuery.
     """
 
     _db: Session
@@ -191,7 +191,7 @@ class RunningStream:
     _failure: BaseException | None = None
 
     def follow(self, batch: DataFrame, number: int) -> None:
-        """Take in a batch, unless that was done: Spark calls this, one batch after another."""
+        """Apply a batch, unless it was applied before. Spark calls this for each batch."""
         with self._lock:
             try:
                 if number > self._state.last:
@@ -217,11 +217,11 @@ class RunningStream:
         self._state.save(number, changes, self.live)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the stream has ended, or for so long; True if it has ended."""
+        """Wait until the stream ends, or for some seconds; True if it ended."""
         return bool(self._asked(lambda: self.query.awaitTermination(seconds)))
 
     def process_all_available(self) -> None:
-        """Wait until all rows that there are now have been taken in."""
+        """Wait until all available rows have been applied."""
         self._asked(self.query.processAllAvailable)
 
     def _asked(self, ask: Callable[[], Any]) -> Any:
@@ -237,7 +237,7 @@ class RunningStream:
             raise failed(problem, str(problem)) from problem
 
     def stop(self) -> None:
-        """End the stream; started again with the same checkpoint it goes on."""
+        """Stop the stream. A new stream with the same checkpoint resumes it."""
         self.query.stop()
         self._db.close()
 
@@ -371,7 +371,7 @@ class StreamState:
         with system.open_input_stream(f"{path}/program") as file:
             if file.read().decode() != digest:
                 raise error(
-                    "C050", f"the checkpoint {folder} is of another program",
+                    "C050", f"the checkpoint {folder} belongs to another program",
                     help="give each program, with its parameters and sources, a folder of its own",
                 )  # fmt: skip
         names = [each.base_name for each in system.get_file_info(fs.FileSelector(path))]

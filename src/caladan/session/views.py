@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Views:
-    """The views that a session of ours has in a SparkSession."""
+    """The views of a Caladan session in a SparkSession."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
@@ -34,7 +34,7 @@ class Views:
         self._warned: set[str] = set()
 
     def put(self, name: str, relation: Relation) -> None:
-        """Have a view show a relation, unless somebody else's has its name."""
+        """Create or replace the view of a relation, unless the name belongs to another view."""
         from pyspark.errors import PySparkException
 
         if not relation.columns:  # Spark has no view without columns
@@ -53,7 +53,7 @@ class Views:
             self._made[name] = frame
 
     def drop(self, name: str) -> None:
-        """Drop a view, if it is there and ours."""
+        """Drop a view that this session created."""
         if name in self._made and self._is_ours(name):
             self.session.catalog.dropTempView(name)
         self._made.pop(name, None)
@@ -75,7 +75,7 @@ class Views:
         return not self.session.catalog.tableExists(_quoted(name))
 
     def _is_ours(self, name: str) -> bool:
-        """True if the view of a name is still what was put there."""
+        """True if the view of that name is still the one created here."""
         from pyspark.errors import PySparkException
 
         try:
@@ -85,7 +85,7 @@ class Views:
             return False
 
     def _warn(self, name: str, reason: str) -> None:
-        """Say once why a relation has no view."""
+        """Warn once why a relation has no view."""
         if name not in self._warned:
             self._warned.add(name)
             text = f"`{name}` has no temporary view: {reason}"

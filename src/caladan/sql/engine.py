@@ -222,9 +222,9 @@ def no_type(name: str, spelled: str, tree: exp.Query | None, source: SourceText)
     selected = [] if tree is None else [s for s in tree.selects if s.alias_or_name == name]
     return error(
         "C065",
-        f"column {name} is {spelled.lower()}, which no column of a relation holds",
+        f"column {name} is {spelled.lower()}, which a relation cannot hold",
         span_of(selected[0] if selected else tree, source),
-        help="cast it, or take it apart in the query",
+        help="cast it, or unpack it in the query",
     )
 
 

@@ -119,7 +119,7 @@ def definition(name: str) -> str:
     return f"CREATE TEMP MACRO {spelled(name)}{names}) AS {body}"
 
 
-_WAY_OUT: Final = "Spark answers it: --engine spark"
+_WAY_OUT: Final = "run it on Spark: --engine spark"
 
 
 class Meaning:
@@ -218,9 +218,9 @@ class Meaning:
     def _refuse(self, node: exp.Expr, what: str, instead: str | None = None) -> NoReturn:
         raise error(
             "C062",
-            f"{what} is not known to mean the same on embedded as on Spark",
+            f"{what} may give another result on embedded than on Spark",
             span_of(node, self._source),
-            help=f"{instead}; {_WAY_OUT}" if instead else _WAY_OUT,
+            help=f"{instead}, or {_WAY_OUT}" if instead else _WAY_OUT,
         )
 
 

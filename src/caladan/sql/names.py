@@ -223,11 +223,10 @@ class SqlInputs:
         if nulls := self._engine.nulls(frame):
             raise error(
                 "C064",
-                f"{_written(nulls[0])} is NULL in some rows of `{stem}`, and goes into the "
-                "recursion",
+                f"{_written(nulls[0])} is NULL in some rows of `{stem}` that the recursion reads",
                 span,
-                help="recursion has no NULL: leave such rows out with IS NOT NULL, or put a value "
-                "in its place with COALESCE",
+                help="recursion has no NULL: exclude such rows with IS NOT NULL, or replace it "
+                "with COALESCE",
             )
         relation = self._fresh(relation_name(stem))
         columns = tuple(Column(c.name, c.type) for c in frame.columns if c.type is not None)

@@ -348,7 +348,9 @@ def _literal(value: Value, node: exp.Expr) -> exp.Expr:
         case Null():
             literal = exp.Null()
         case Object():
-            raise error("C065", f"the parameter `{node.name}` is an object, which SQL has none of")
+            raise error(
+                "C065", f"the parameter `{node.name}` is an object, which SQL does not support"
+            )
     place = next((part.meta for part in node.walk() if "start" in part.meta), None)
     if place is not None:
         for part in literal.walk():

@@ -204,7 +204,7 @@ def report(wired: TickProgram, handed: Handed | None = None) -> str:
     lines.append(
         "coordination is needed:"
         if found.coordinate
-        else "coordination: none is needed; whatever the order, the outcome is the same"
+        else "coordination: none is needed; the outcome does not depend on the order"
     )
     for point, sources in found.coordinate.items():
         lines.append(

@@ -137,7 +137,7 @@ class Extent:
         except TypeError as problem:
             raise error(
                 "C032",
-                f"a fact of `{self.name}` holds what cannot be hashed ({problem}): {fact!r}",
+                f"a fact of `{self.name}` has a value that cannot be hashed ({problem}): {fact!r}",
                 help="facts hold numbers, texts, tuples and the like",
             ) from None
         return fact

@@ -177,7 +177,7 @@ class Bloom(Module):
         if schema.kind is CollectionKind.OUTPUT:
             raise error("C071", f"`{name}` is an output, which rules derive")
         if schema.kind is CollectionKind.CLOCK:
-            raise error("C071", "nobody sets the clock")
+            raise error("C071", "the clock cannot be set")
         if schema.kind is CollectionKind.LATTICE and not isinstance(rows, list | tuple):
             rows = [rows]
         extent = self._engine.extents[name]
@@ -278,7 +278,7 @@ class Bloom(Module):
 
     def _start(self) -> None:
         if self._thread is not None and self._failure is None:
-            raise error("C050", "the instance runs already")
+            raise error("C050", "the instance is already running")
         self._forget_failure()
         self._is_stopping = self._is_halted = False
         for name, schema in self._user_schemas():
@@ -470,7 +470,9 @@ class Bloom(Module):
         """The value of a lattice after the last tick."""
         self._raise_failure(is_again=False)
         if self._schema(name).kind is not CollectionKind.LATTICE:
-            raise error("C050", f"`{name}` is no lattice", help=f'its facts are instance["{name}"]')
+            raise error(
+                "C050", f"`{name}` is not a lattice", help=f'its facts are instance["{name}"]'
+            )
         extent = self._engine.extents[name]
         with self._mutex:
             return revealed((extent.contents or extent.base)[()])[0]

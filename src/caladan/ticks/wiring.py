@@ -115,7 +115,7 @@ class TickProgram:
         return made if made in self.schemas else None
 
 
-_NEXT = "derive it for the next tick (`+=`, @next), or keep what it reads apart"
+_NEXT = "derive it for the next tick (`+=`, @next), or read another collection"
 
 
 def timed(name: str, time: Time) -> str:
@@ -139,7 +139,7 @@ def wire(recorder: Recorder) -> TickProgram:
         if rule.order or rule.limit is not None:
             found.add(
                 "C022",
-                f"a rule for `{rule.head}` sorts or limits, which the rules of a tick do not",
+                f"a rule for `{rule.head}` has sort or limit, which rules of ticks do not support",
                 rule.span,
                 help="a class numbers sorted rows: t.sort(…).each_with_index(); max<X> is a value",
             )
@@ -166,8 +166,8 @@ def _check_growth(clique: Clique, schemas: Mapping[str, Schema], found: Diagnost
             if source in clique.relations and is_known(name):
                 found.add(
                     "C014",
-                    f"`{rule.head}` depends on itself through `{name}` of `{source}`, which a "
-                    "larger value takes back",
+                    f"`{rule.head}` depends on itself through `{name}` of `{source}`, which "
+                    "does not hold for larger values",
                     rule.span,
                     help=_NEXT,
                 )

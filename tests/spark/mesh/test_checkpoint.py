@@ -207,7 +207,7 @@ def test_the_round_before_is_damaged_for_other_tasks_too(saving: SaveRequest) ->
     assert pairs(parts) == WANTED
     assert saving.resumed == [3] * 2
     assert saving.lost == [
-        "what was saved before round 4 is not used: it is no checkpoint of this version"
+        "what was saved before round 4 is not used: it is not a checkpoint of this version"
     ]
 
 

@@ -283,6 +283,7 @@ class EmbeddedEngine(InProcess):
         evaluation = Fixpoint(plan, classes, encoded, limits, events, options.search)
         limits.memory.outside = self._cache.outside(found.relations.values())
         limits.memory.spare = self.spare
+        limits.memory.watch(classes.dictionaries())
         evaluation.adopt(found.relations)
         relations: tuple[str, ...] = ()
         is_memory = False

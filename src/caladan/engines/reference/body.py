@@ -348,7 +348,7 @@ class Facts:
         return sum(len(self._rows[relation]) for relation in relations)
 
     def matching(self, relation: str, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
-        """The rows that have the key in some columns; what is missing is equal to nothing."""
+        """The rows that have the key in some columns; what is missing equals nothing."""
         if NULL in key:
             return ()
         indexes = self._indexes.setdefault(relation, {})

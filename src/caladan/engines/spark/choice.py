@@ -213,7 +213,7 @@ def why_not_cubed(
     if any(map(_sums_fractions, infos)):
         return "a sum of fractions depends on the order in which they are added"
     if clique.is_recursive:
-        return "what is recursive is not solved in one go"
+        return "its recursion is not solved as a closure"
     for rule in clique.exit_rules:
         if rule.body.cut is not None:
             return f"rule {rule.rule.number} sorts or limits all that it derives"

@@ -130,7 +130,7 @@ def around(
     if not (large or refused) or core.order or core.limit is not None:
         raise Declined("its rules read no layout")
     if not is_of_one_kind(core, relations, with_head=False):
-        raise Declined("its variables stand for values of several kinds")
+        raise Declined("its variables have values of several kinds")
     wanted = None if core.has_aggregates else names(*rule.body.columns)
     if not large:
         return refused[0], _free(core, refused[0], wanted)

@@ -21,7 +21,7 @@ from caladan.program import thresholds
 if TYPE_CHECKING:
     from caladan.fixpoint.small_rounds.worklist import Worklist
 
-_ENOUGH: Final = 1 << 62  # rounds or facts, where there is no limit
+_ENOUGH: Final = 1 << 62  # rounds, where there is no limit
 
 
 class TinyRounds:
@@ -58,7 +58,10 @@ class TinyRounds:
         stop: Counts = np.zeros(1, np.int64)
         counters: Counts = np.zeros(4, np.int64)
         most_rounds = _ENOUGH if rounds is None else rounds
-        most_facts = _ENOUGH if facts is None else facts
+        # It knows nothing of memory, and returns when it is time to look.
+        most_facts = self._limits.memory.facts_until_look()
+        if facts is not None:
+            most_facts = min(most_facts, facts)
         new = run_stoppable(
             lambda: worklist.run(most_rounds, most_facts, stop, counters),
             stop,

@@ -71,7 +71,7 @@ class Numbers:
     def word(self, expression: Expression, domain: Domain) -> int:
         """A register with the word of an expression."""
         if not isinstance(domain, OffsetDomain) or domain.kind is not Kind.INTEGER:
-            raise Unsuitable("what is computed is no integer")
+            raise Unsuitable("the computed value is not an integer")
         if not domain.grows or not domain.is_near:
             raise Unsuitable("integers are too far apart")
         if domain not in self._written:
@@ -90,7 +90,7 @@ class Numbers:
         match expression:
             case Constant():
                 if type(expression.value) is not int:
-                    raise Unsuitable("a constant is no integer")
+                    raise Unsuitable("a constant is not an integer")
                 return _constant(expression.value)
             case Variable():
                 return self._rank_of_word(expression.name)

@@ -13,7 +13,7 @@ out in the end: then the walk puts the step off, or the rule is gone through sol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,11 @@ class AmountDomain:
             return self._ranks[numbers] > 0
         return self._known[numbers]
 
+    @property
+    def nbytes(self) -> int:
+        """What the amounts take."""
+        return self._ranks.nbytes + self._high.nbytes + self._known.nbytes
+
     def clear(self) -> None:
         """Have nothing."""
         self._ranks = self._high = np.zeros(0, np.int64)
@@ -125,8 +130,16 @@ class RollupTable:
         self._shows = next((d for d in self.domains if not d.is_sum), None)
         self.clear()
 
+    @property
+    def nbytes(self) -> int:
+        """What the values and their amounts take."""
+        amounts = sum(domain.nbytes for domain in self.domains)
+        return self._tuples.nbytes + self._has.nbytes + amounts
+
     def clear(self) -> None:
         """Forget everything."""
+        self.is_spent = False
+        """Whether it is to be forgotten before more is added up: memory is short."""
         self._tuples = Tuples(self._arity)
         self._has: Mask = np.zeros(0, np.bool_)
         for domain in self.domains:
@@ -202,6 +215,8 @@ class RollupConstraint(BodyConstraint):
 
     def apply(self, frontier: Bindings) -> Bindings:
         """The solutions that the steps have one for, with its amounts."""
+        if self.table.is_spent:  # nobody reads amounts of an earlier frontier any more
+            self.restart()
         columns = [frontier.columns[name] for name in self.shared]
         ids, fresh = self.table.numbers(columns, frontier.rows)
         if len(fresh):
@@ -245,3 +260,13 @@ class RollupConstraint(BodyConstraint):
         if first.within is not None or not first.index().is_exact:
             return None
         return first.counts(values)
+
+
+def rollup_tables(steps: Sequence[ExtendStep]) -> Iterator[RollupTable]:
+    """The tables of all rollups among some steps, and in parts of theirs."""
+    for step in steps:
+        for each in step.constraints:
+            if isinstance(each, RollupConstraint):
+                yield each.table
+            if isinstance(each, BodyConstraint):
+                yield from rollup_tables(each.part)

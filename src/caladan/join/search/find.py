@@ -221,7 +221,7 @@ def parse_body(text: str, variables: Collection[str], name: str = "<find>") -> t
         raise
     found.raise_errors()
     if cut.order or cut.limit is not None:
-        raise error("C051", "`find` hands out answers while they are taken: it sorts none")
+        raise error("C051", "`find` returns answers as it finds them, so it cannot sort them")
 
     def named(node: Any) -> Variable | None:
         if isinstance(node, Constant) and node.span is not None and node.span.text in variables:

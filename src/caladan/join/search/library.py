@@ -247,7 +247,9 @@ class Library:
             )
             return places[coded.indices.to_numpy()].astype(np.int64)
         if pa.types.is_uint64(whole.type) and len(whole) and int(whole.to_numpy().max()) > MOST:
-            raise error("C032", f"`{name}` has values in column `{column}` that need 65 bits")
+            raise error(
+                "C032", f"`{name}` has values in column `{column}` that do not fit in 64 bits"
+            )
         return arrow_ranks(whole, kind)
 
 

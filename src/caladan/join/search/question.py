@@ -101,7 +101,7 @@ class Question:
         mentioned = {*names, *names_in(*body), *(var for var, _ in specs)}
         for _, spec in specs:
             if isinstance(spec, PredicateSpec) and (missing := {*spec.variables} - mentioned):
-                raise error("C013", f"`{min(missing)}` is no variable of the body")
+                raise error("C013", f"`{min(missing)}` is not a variable of the body")
         beside = [self._beside(*each) for each in specs]
         found = Diagnostics()
         ways = ways_through(stored, found)
@@ -312,6 +312,6 @@ def _constraint(var: Var | None, spec: object, domains: Mapping[Var, Domain]) ->
         return spec
     raise error(
         "C050",
-        f"{spec!r} is no constraint",
+        f"{spec!r} is not a constraint",
         help="it needs variables, estimate, propose, confirm and influence",
     )

@@ -56,7 +56,7 @@ class Collection(FactSource):
         if value is not module.collection_named(self._schema.name):
             raise error(
                 "C050",
-                f"`{self._schema.name}` is a collection, which is not assigned to",
+                f"`{self._schema.name}` is a collection and cannot be assigned",
                 module.recorder.here(),
                 help=MERGES,
             )
@@ -94,9 +94,9 @@ class Collection(FactSource):
         if self._schema.kind is CollectionKind.OUTPUT and not self._is_of_another(recorder):
             raise error(
                 "C072",
-                f"`{self._schema.name}` is an output, which rules do not read",
+                f"`{self._schema.name}` is an output, and rules cannot read it",
                 recorder.here(),
-                help="read what it is derived from, or declare a scratch",
+                help="read the collections it is derived from, or declare a scratch",
             )
         return facts_of(self._schema, recorder, self)
 
@@ -159,7 +159,7 @@ class Collection(FactSource):
         if self._recorder is None:
             raise error(
                 "C050",
-                f"`{self._schema.name}` belongs to a class; rules are made with `self`",
+                f"`{self._schema.name}` belongs to a class; rules use `self`",
                 help="write the rule in a method with @bloom.rules",
             )
         return self._recorder
@@ -171,9 +171,9 @@ class Collection(FactSource):
             if rows is None:
                 raise error(
                     "C050",
-                    "bootstrap has facts alone",
+                    "a bootstrap method takes facts only",
                     recorder.here(),
-                    help="hand over a list of tuples; rules stand in methods with @bloom.rules",
+                    help="pass a list of tuples; write rules in methods with @bloom.rules",
                 )
             recorder.bootstrap.extend((self._schema.name, time, (row,)) for row in rows)
             return self
@@ -201,7 +201,7 @@ class Collection(FactSource):
             return f"{what}, which rules do not write", (
                 "rules send to a channel with `@=`"
                 if made.kind.sends
-                else "its facts come from outside; declare a scratch for what rules derive"
+                else "its facts come from outside; declare a scratch for derived facts"
             )
         if made.kind is CollectionKind.STDIO and time != "async":
             return f"{what}, to which lines are sent", "write `@=`"

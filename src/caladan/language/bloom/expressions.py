@@ -71,7 +71,7 @@ class ValueOperators:
         raise error(
             "C050",
             "an expression has a value for each fact, so it is not true or false by itself",
-            help="write `&`, `|` and `~` for and, or and not; or hand a Python function to where()",
+            help="write `&`, `|` and `~` for and, or and not; or pass a Python function to where()",
         )
 
     __add__ = _operator("+", operator.add)
@@ -251,7 +251,7 @@ class Presence(Expr):
     def node(self, scope: ColumnScope) -> NoReturn:
         raise error(
             "C050",
-            "whether a collection has a fact is asked in where()",
+            "this test for facts of a collection belongs in where()",
             help="`&` and `~` go with it; for `|`, write two rules",
         )
 

@@ -32,9 +32,9 @@ def matched(query: Query, on: Sequence[object], named: dict[str, str]) -> Query:
         if len(values) < 2:
             raise error(
                 "C063",
-                f"column `{each}` is not in two of the collections that are joined",
+                f"column `{each}` is not in two of the joined collections",
                 recorder.here(),
-                help='other names go together as in pairs(key="id")',
+                help='to join columns of different names: pairs(key="id")',
             )
         for other in values[1:]:
             query = query.equated(values[0], other)
@@ -52,7 +52,7 @@ def outer_joined(query: Query, on: Sequence[object], named: dict[str, str]) -> Q
     left = query.left
     if left is None:
         raise error(
-            "C050", "outer() is of a join", query.recorder.here(), help='(t * u).outer("key")'
+            "C050", "outer() needs a join", query.recorder.here(), help='(t * u).outer("key")'
         )
     if len(query.parts) != 2:
         raise error(

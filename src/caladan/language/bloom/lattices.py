@@ -257,7 +257,7 @@ class LPSet(LSet):
         super().__init__(items)
         for item in self.value:
             if isinstance(item, bool) or not isinstance(item, int | float) or item < 0:
-                raise ValueError(f"{item!r} is no number of 0 or more")
+                raise ValueError(f"{item!r} is not a number of 0 or more")
 
     def pos_sum(self) -> LMax:
         """The sum. Monotone."""
@@ -280,7 +280,7 @@ class LBag(_Single):
     def lifted(cls, value: Any) -> Self:
         counts = _pairs(value)
         if counts is None or not all(type(n) is int and n >= 0 for n in counts.values()):
-            raise ValueError(f"{value!r} is no mapping of items to how often they occur")
+            raise ValueError(f"{value!r} is not a mapping of items to their numbers")
         return cls({frozen(k): n for k, n in counts.items()})
 
     def reveal(self) -> dict[Any, int]:
@@ -332,7 +332,7 @@ class LMap(_Single):
     def lifted(cls, value: Any) -> Self:
         items = _pairs(value)
         if items is None:
-            raise ValueError(f"{value!r} is no mapping of keys to values of lattices")
+            raise ValueError(f"{value!r} is not a mapping of keys to lattice values")
         return cls(items)
 
     def _items(self) -> dict[Any, Any]:

@@ -100,9 +100,9 @@ def sync(*columns: str, to: Columns | None = None) -> Collection:
     """A table on disk, which is not here yet."""
     raise error(
         "C051",
-        f"durable tables ({', '.join((*columns, *([] if to is None else [str(to)])))}) arrive with "
-        "a later version",
-        help="declare a table, and write what changes() says with each tick",
+        f"durable tables ({', '.join((*columns, *([] if to is None else [str(to)])))}) are not "
+        "available yet",
+        help="declare a table, and save what changes() returns after each tick",
     )
 
 
@@ -110,7 +110,7 @@ def like(other: Collection, kind: str = "scratch") -> Collection:
     """A collection with the columns, keys and lattices of another."""
     made = other.schema
     if kind not in ("table", "scratch", "temp", "input", "output"):
-        raise error("C050", f"`{kind}` is no kind of collection that has the columns of another")
+        raise error("C050", f"`{kind}` is not a kind of collection for like()")
     return Collection(Schema("", CollectionKind(kind), made.keys, made.values, made.lattices))
 
 
@@ -296,7 +296,7 @@ def _check_names(owner: type) -> None:
                 raise error(
                     "C050",
                     f"`{name}` of {owner.__name__} cannot be the name of a collection: "
-                    "instances have a method that is called so",
+                    "instances have a method of that name",
                 )
 
 

@@ -142,7 +142,7 @@ def schema(
                 raise error(
                     "C050",
                     f"{what} is a {kind.value}, which has no address: `{column}`",
-                    help="only a channel sends facts to where a column says",
+                    help="only channels have an address column",
                 )
             address, column = len(names), column[1:]
         if word:
@@ -152,8 +152,8 @@ def schema(
                 "C017",
                 f"{what} has two columns named `{column}`"
                 if column in names
-                else f"`{column}` of {what} is no name of a column",
-                help="columns are names as in Python, each once",
+                else f"`{column}` of {what} is not a column name",
+                help="column names are unique Python identifiers",
             )
         names.append(column)
     if isinstance(to, Mapping):
@@ -255,10 +255,10 @@ class Recorder:
         if self.group is None:
             raise error(
                 "C050",
-                f"a rule for `{head.relation}` stands outside of a group of rules",
+                f"a rule for `{head.relation}` is outside a method with @bloom.rules",
                 self.here(),
-                help="rules are made in methods with @bloom.rules, facts in one with "
-                "@bloom.bootstrap; insert() hands facts in",
+                help="write rules in methods with @bloom.rules and facts in one with "
+                "@bloom.bootstrap, or call insert()",
             )
         span = self.here()
         made = Rule(replace(head, span=span), body, time=time, span=span)

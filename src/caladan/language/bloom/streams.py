@@ -226,7 +226,7 @@ class FactSource:
         if name not in _EXEMPLARY:
             raise error(
                 "C050",
-                f"`{name}` is no value of a row",
+                f"`{name}` is not a value of a row",
                 query.recorder.here(),
                 help=f"rows are chosen by {', '.join(_EXEMPLARY)}",
             )

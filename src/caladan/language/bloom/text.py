@@ -110,7 +110,7 @@ def _collection(match: re.Match[str]) -> Collection:
             return periodic(float(columns[0]))
         except (IndexError, ValueError):
             raise error(
-                "C050", "a timer has a period, in seconds", help="periodic tick(0.5)."
+                "C050", "a timer needs a period in seconds", help="periodic tick(0.5)."
             ) from None
     return _KINDS[word](*columns, to=to or None)
 
@@ -126,14 +126,14 @@ def _check(program: Program, declared: dict[str, Collection], found: Diagnostics
             if read is not None and read.schema.kind is CollectionKind.OUTPUT:
                 found.add(
                     "C072",
-                    f"`{atom.relation}` is an output, which rules do not read",
+                    f"`{atom.relation}` is an output, and rules cannot read it",
                     atom.span,
-                    help="read what it is derived from, or declare a scratch",
+                    help="read the collections it is derived from, or declare a scratch",
                 )
     for goal in program.goals:
         found.add(
             "C050",
             "a Bloom program has no goals",
             goal.span,
-            help="look at what a collection holds: instance[name]",
+            help="read a collection with instance[name]",
         )

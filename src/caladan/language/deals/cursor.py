@@ -41,7 +41,7 @@ COMMENTED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Help for what was meant as an operator, and read as a comment."""
 
-_NEVER_OPENED: Final = "this `)` closes nothing: take it out, or add the `(` it belongs to"
+_NEVER_OPENED: Final = "this `)` has no matching `(`"
 
 
 class SyntaxFailure(Exception):
@@ -228,9 +228,7 @@ class Cursor:
         """Read the name of a relation; `what` says whose."""
         token = self.current
         if self.text(token) in RESERVED_RELATIONS:
-            self.fail(
-                what, help=f"`{self.text(token)}` is a word of the language; take another name"
-            )
+            self.fail(what, help=f"`{self.text(token)}` is a reserved word; use another name")
         if token.kind not in NAMES:
             self.fail(what)
         return self.advance()

@@ -246,7 +246,7 @@ def _number(cursor: Cursor, sign: Token | None = None) -> Constant:
     if sign:
         value = -value
     if isinstance(value, int) and not _MIN_INTEGER <= value <= _MAX_INTEGER:
-        help = f"whole numbers go from {_MIN_INTEGER} to {_MAX_INTEGER}"
+        help = f"integers range from {_MIN_INTEGER} to {_MAX_INTEGER}"
         cursor.found.add("C003", "this number does not fit into 64 bits", span, help=help)
     elif not math.isfinite(value):
         help = "the largest is about 1.8e308"
@@ -287,11 +287,11 @@ def fail_on_function(cursor: Cursor, token: Token) -> NoReturn:
     text, known = cursor.text(token), cursor.known_functions
     near = _suggested(text, known, slips.FUNCTIONS)
     akin = ", ".join(f"`{each}`" for each in sorted(known) if _is_akin(text, each))
-    elsewhere = "docs/reference/functions.md lists all, and `db.define` defines others"
+    elsewhere = "docs/reference/functions.md lists all functions, and `db.define` adds more"
     some = f"there are {akin}; {elsewhere}" if akin else elsewhere
     cursor.fail_at(
         cursor.span(token), f"there is no function `{text}`",
-        help=NO_FUNCTIONS.get(text) or near or f"{some}; before a relation a `)` may be missing",
+        help=NO_FUNCTIONS.get(text) or near or f"{some}; or a `)` is missing before a relation",
     )  # fmt: skip
 
 
@@ -347,7 +347,7 @@ def _ranging(
     else:
         cursor.advance()
         if cursor.kind != ":":
-            cursor.no_aggregates = "an aggregate cannot stand within another"
+            cursor.no_aggregates = "aggregates cannot be nested"
             terms = (expression(cursor),)
     cursor.no_aggregates = refusal
     cursor.expect(":", "`:` and the literals that an aggregate ranges over")
@@ -402,14 +402,14 @@ def _conditional(cursor: Cursor) -> Conditional:
 def _aggregate(cursor: Cursor, row: AggregateFunction | None, name: str) -> Aggregate:
     token = cursor.current
     if cursor.no_aggregates is not None:
-        help = "compute it in the head of a rule of its own, and use that rule's relation here"
+        help = "compute it in the head of another rule, and use its relation here"
         cursor.fail_at(cursor.span(token), cursor.no_aggregates, help=help)
     cursor.advance()
     if cursor.kind == "<>":
         cursor.fail("a value within `<` and `>`", help=f"to count solutions write `{name}<_>`")
     opening = cursor.split("<") if cursor.kind == "<-" else cursor.advance()
     closing = ")" if opening.kind == "(" else ">"
-    cursor.no_aggregates = "an aggregate cannot stand within another"
+    cursor.no_aggregates = "aggregates cannot be nested"
     cursor.enter()
     terms = _terms(cursor, closing, row)
     if closing == ">" and cursor.kind == ">=":

@@ -100,7 +100,7 @@ _LITERAL: Final = "an atom or a comparison"
 
 def body(cursor: Cursor) -> tuple[tuple[Literal, ...], CutGoals]:
     """Literals joined by `,`, and the `sort` and `limit` among them."""
-    cursor.no_aggregates = "an aggregate can stand only in the head of a rule"
+    cursor.no_aggregates = "an aggregate must be in the head of a rule"
     cursor.read_body = _literals
     literals: list[Literal] = []
     cut = CutGoals()
@@ -302,8 +302,8 @@ def _negated(cursor: Cursor) -> Atom | Comparison:
     if cursor.kind == "(":
         cursor.fail(
             "the name of a relation after `~`",
-            help="for several literals, negate a relation that a rule of its own derives from them;"
-            " a comparison is negated by its opposite, as in `X ~= Y`",
+            help="to negate several literals, move them to a rule and negate its relation; "
+            "to negate a comparison, write its opposite, as in `X ~= Y`",
         )
     positive = atom(cursor, "the name of a relation after `~`", bare=True)
     found = replace(positive, negated=True, span=cursor.since(tilde.start))
@@ -424,9 +424,7 @@ def _sort_key(cursor: Cursor) -> SortKey:
     opening = cursor.advance() if cursor.kind == "(" else None
     token = cursor.current
     if cursor.text(token).lower() in ("asc", "desc"):
-        cursor.fail(
-            "a sort key", help="a direction is written with its variable: `sort((X, desc))`"
-        )
+        cursor.fail("a sort key", help="write the direction with its variable: `sort((X, desc))`")
     if token.kind != VARIABLE or cursor.text(token) == "_":
         cursor.fail("a variable to sort by")
     cursor.advance()

@@ -200,12 +200,12 @@ def _word(cursor: Cursor) -> str | None:
 
 
 def _goal(cursor: Cursor, *, export: bool) -> Goal:
-    cursor.no_aggregates = "an aggregate can stand only in the head of a rule"
+    cursor.no_aggregates = "an aggregate must be in the head of a rule"
     if cursor.kind == "~":
         cursor.fail("the relation of a goal", help="a goal cannot be negated; write a rule for it")
     asked = atom(cursor, "the relation of a goal")
     if cursor.kind == ",":
-        cursor.fail("`.` after a goal", help="a goal asks for one relation; write a rule for it")
+        cursor.fail("`.` after a goal", help="a goal is one atom; write a rule for the rest")
     return Goal(asked, export, asked.span)
 
 
@@ -259,7 +259,7 @@ def _require_program(
 def _expectation(cursor: Cursor) -> Expectation:
     """`expect p(X).`, `expect no p(X).`, `expect p(X) = {1, 2}.`"""
     start = cursor.advance().start
-    cursor.no_aggregates = "an aggregate can stand only in the head of a rule"
+    cursor.no_aggregates = "an aggregate must be in the head of a rule"
     nothing = cursor.text(cursor.current) == "no" and cursor.next_kind in WORDS
     if nothing:
         cursor.advance()

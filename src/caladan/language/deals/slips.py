@@ -15,7 +15,7 @@ from typing import Final
 
 _NOT_EQUAL: Final = "for not equal write `~=`"
 _NEGATION: Final = "for negation write `~`, as in `~p(X)`"
-_COMMENT: Final = "a comment begins with `%` or `--`, or stands between `/*` and `*/`"
+_COMMENT: Final = "a comment begins with `%` or `--`, or is between `/*` and `*/`"
 _OR: Final = "for `or` write `;` in parentheses, as in `(p(X) ; q(X))`, or one rule for each case"
 _AND: Final = "for `and` write `,`"
 _EQUAL: Final = "for equal write `=`"
@@ -35,7 +35,7 @@ SYMBOLS: Final[dict[str, str]] = {
     "=<": "for at most write `<=`",
     "=>": "for at least write `>=`",
     "!": _NEGATION,
-    ";": "`;` stands between the branches of a body, `.` at its end",
+    ";": "`;` separates the branches of a body, `.` ends it",
     "|": _OR,
     "&": _AND,
     "//": f"for whole division write `div`; {_COMMENT}",
@@ -91,7 +91,7 @@ def like_help(functions: Collection[str]) -> str:
     """The help for `X like 'a%'`."""
     names = [n for n in ("like", "regexp_like", "starts_with", "contains") if n in functions]
     if not names:
-        return "there are no patterns in rules: define a function with `db.define`, or ask in SQL"
+        return "rules have no patterns: define a function with `db.define`, or ask in SQL"
     return f"patterns are functions: {' or '.join(f'`{n}(X, …)`' for n in names)}"
 
 

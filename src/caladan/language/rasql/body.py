@@ -102,8 +102,8 @@ class SelectBody:
             unsupported(
                 f"`{leaf.node.key.upper()}` on columns of the recursion, or of several tables",
                 span_of(leaf.node, self.scope.source),
-                "use comparisons, IN and EXISTS here; other conditions go into a view over the "
-                "tables that are not recursive, or into the query after the recursion",
+                "use comparisons, IN and EXISTS here; move other conditions to a view over "
+                "non-recursive tables, or to the query after the recursion",
             )
 
     def _null(self, leaf: Leaf) -> None:

@@ -36,7 +36,7 @@ from caladan.program.diagnostics import SourceText, error
 _REFUSED: Final[dict[str, tuple[str, str]]] = {
     "group": (
         "GROUP BY in a recursive query",
-        "aggregate in the view's head: v(A, sum() AS total); all other columns are the group",
+        "aggregate in the head of the view: v(A, sum() AS total); the other columns are the group",
     ),
     "having": (
         "HAVING in a recursive query",
@@ -169,8 +169,8 @@ class Translation:
             unsupported(
                 f"{kind} JOIN in a recursive query",
                 span_of(join, self._source),
-                "use an inner JOIN … ON here; an outer join goes into a view before the recursion "
-                "or into the query after it, an anti join is NOT EXISTS",
+                "use an inner JOIN … ON here; move an outer join to a view before the recursion "
+                "or to the query after it; write an anti join as NOT EXISTS",
             )
 
     def _using(self, name: exp.Expr, before: Sequence[Item], item: Item) -> exp.Expr:
@@ -207,7 +207,7 @@ class Translation:
                 if item is None:
                     raise error(
                         "C063",
-                        f"no table is called `{node.table}` here",
+                        f"there is no table `{node.table}` here",
                         span_of(node, self._source),
                     )
                 found += _stars(item)
@@ -300,7 +300,7 @@ class Translation:
                 unsupported(
                     "NOT IN where a value may be NULL",
                     span,
-                    "write NOT EXISTS (SELECT 1 FROM … WHERE … = …), which says what NULL does",
+                    "write NOT EXISTS (SELECT 1 FROM … WHERE … = …), which defines NULL",
                 )
             condition = _both(exp.EQ(this=subject, expression=selected), condition)
         bodies: list[SelectBody] = []

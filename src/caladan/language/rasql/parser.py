@@ -165,7 +165,7 @@ def _statement(
         return TableDeclaration(_relation(tree.this, source))
     raise error(
         "C060",
-        f"`{tree.key.upper()}` is no statement of RaSQL",
+        f"`{tree.key.upper()}` is not a statement of RaSQL",
         span,
         help="a script has CREATE TABLE name(column type, …), CREATE VIEW name AS query, "
         "and queries",
@@ -189,9 +189,9 @@ def _columns(schema: exp.Schema, source: SourceText) -> Iterator[Column]:
         if not isinstance(column, exp.ColumnDef):
             raise error(
                 "C060",
-                "a table's declaration has columns and nothing else",
+                "a table declaration has columns only",
                 span,
-                help="leave keys and constraints out",
+                help="remove keys and constraints",
             )
         kind = column.args.get("kind")
         spelled = kind.this.name if isinstance(kind, exp.DataType) else ""

@@ -122,7 +122,7 @@ class Scope:
             if item.alias.lower() in self.tables:
                 raise error(
                     "C063",
-                    f"two tables are called `{item.alias}` here",
+                    f"two tables are named `{item.alias}` here",
                     span_of(item.node, self.source),
                     help="give one of them another name: `edge AS e`",
                 )
@@ -157,7 +157,7 @@ class Scope:
             options = " or ".join(f"`{p.item.alias}.{p.column.name}`" for p in places)
             raise error(
                 "C063",
-                f"`{column.name}` could be several columns",
+                f"`{column.name}` is ambiguous",
                 span_of(column, self.source),
                 help=f"write {options}",
             )
@@ -177,7 +177,7 @@ class Scope:
         if column.table and column.table.lower() not in self.tables:
             return error(
                 "C063",
-                f"no table is called `{column.table}` here",
+                f"there is no table `{column.table}` here",
                 span,
                 help=did_you_mean(column.table, (i.alias for i in self.items)),
             )
@@ -185,7 +185,7 @@ class Scope:
         names = [c.name for item in items for c in item.known.columns]
         return error(
             "C063",
-            f"no column is called `{column.name}` here",
+            f"there is no column `{column.name}` here",
             span,
             help=did_you_mean(column.name, names)
             or f"the columns are {', '.join(dict.fromkeys(names)) or 'none: there is no FROM'}",

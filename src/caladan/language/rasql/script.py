@@ -172,7 +172,7 @@ def _check_nested(statement: Statement, clause: exp.Expr) -> None:
         if nested is not clause and nested.args.get("recursive"):
             raise error(
                 "C060",
-                "WITH recursive stands inside another query",
+                "WITH recursive is inside another query",
                 span_of(nested, statement.source),
                 help="move it to the front of the statement, or into a CREATE VIEW",
             )

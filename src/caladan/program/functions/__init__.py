@@ -161,7 +161,7 @@ def call_rows(
     elif found.returns.is_integral and made:
         numbers = [each for each in made if each is not None]
         if numbers and not -_LONG <= min(numbers) <= max(numbers) < _LONG:
-            raise OverflowError("a whole number of more than 64 bits")
+            raise OverflowError("an integer of more than 64 bits")
     return made
 
 

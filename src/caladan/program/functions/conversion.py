@@ -193,8 +193,8 @@ _conversion = partial(FunctionRow, family="Conversion")
 ROWS: Final = (
     _conversion(
         name="cast", signature="(any, type) -> type",
-        summary="A value of another type: `cast(X, long)`. Fractions lose what is after their "
-        "point, and text must be a value of the type.",
+        summary="Converts to a type: `cast(X, long)`. Numbers lose their fraction; a text must "
+        "be a value of the type.",
         example=('cast("12", long)', 12), scalar=cast, arrow=_arrow_cast, spark=_spark_cast,
         fails=True, grows=True, lacks={"duckdb": "its casts round, and read other texts"},
     ),
@@ -203,12 +203,12 @@ ROWS: Final = (
         summary="A value as text: `cast(X, string)`.", example=("to_string(2.5)", "2.5"),
         scalar=text_of, arrow=lambda pc, value: _arrow_cast(pc, value, "string"), grows=True,
         duckdb="CAST({0} AS VARCHAR)", fails=True,
-        lacks={"spark": "text of decimals has no zeros at its end here",
+        lacks={"spark": "Spark keeps trailing zeros of decimals",
                "duckdb": "it writes large doubles in another way"},
     ),
     _conversion(
         name="to_number", signature="(string) -> long",
-        summary="The whole number that a text is: `cast(X, long)`.",
+        summary="Parses an integer: `cast(X, long)`.",
         example=('to_number("12")', 12), scalar=_to_number,
         arrow=lambda pc, value: _arrow_cast(pc, value, "long"), fails=True,
         spark=lambda sf, value: _spark_cast(sf, value, "long", Type.STRING),

@@ -290,13 +290,13 @@ def _json_get(text: str, path: str, otherwise: str | None = None) -> str:
 
 _matching = partial(FunctionRow, family="Matching")
 _BY_VALUE: Final = {"arrow": "it is called once for each distinct value"}
-_JAVA: Final = "Java's regular expressions differ, and fail in another way"
+_JAVA: Final = "Java's regular expressions differ"
 
 ROWS: Final = (
     _matching(
         name="regexp_matches", aliases=("rlike", "regexp_like", "match"), sql=("regexp",),
         signature="(string, string) -> boolean",
-        summary="Whether a regular expression is found in a text.",
+        summary="True if a regular expression matches a part of the text.",
         example=('regexp_matches("Arrakis", "r+a")', True), scalar=_regexp_matches, fails=True,
         arrow=lambda pc, text, pattern: pc.match_substring_regex(text, pattern=pattern)
         if _is_shared(text, pattern) else None,
@@ -311,22 +311,21 @@ ROWS: Final = (
     ),
     _matching(
         name="regexp_replace", signature="(string, string, string) -> string",
-        summary="A text with all matches of a regular expression replaced; `$1` stands for the "
-        "first group.",
+        summary="A text with all matches of a regular expression replaced; `$1` is the first "
+        "group.",
         example=('regexp_replace("2024-02", "([0-9]+)-([0-9]+)", "$2/$1")', "02/2024"),
         scalar=_regexp_replace, arrow=_arrow_replace, fails=True, grows=True,
         lacks={"spark": _JAVA, "duckdb": r"its groups are \1"},
     ),
     _matching(
         name="regexp_count", signature="(string, string) -> long",
-        summary="How often a regular expression is found in a text.",
+        summary="The number of matches of a regular expression.",
         example=('regexp_count("Arrakis", "[aA]")', 2), scalar=_regexp_count, fails=True,
         duckdb="len(regexp_extract_all({0}, {1}))", lacks={**_BY_VALUE, "spark": _JAVA},
     ),
     _matching(
         name="levenshtein", aliases=("edit_distance",), signature="(string, string) -> long",
-        summary="How many characters must be changed, added or removed to make one text of "
-        "another.",
+        summary="The edit distance: the number of characters to change, add or remove.",
         example=('levenshtein("kitten", "sitting")', 3), scalar=_levenshtein,
         arrow=_by_blocks(_levenshteins), spark="levenshtein", duckdb="levenshtein",
         lacks={"duckdb": "it counts bytes"},
@@ -338,7 +337,7 @@ ROWS: Final = (
         "counts more. For names of people.",
         example=('jaro_winkler("MARTHA", "MARHTA")', 0.961111111111111), scalar=_jaro_winkler,
         arrow=_by_blocks(_jaro_winklers), duckdb="jaro_winkler_similarity",
-        lacks={"spark": "not every version has it", "duckdb": "it counts bytes"},
+        lacks={"spark": "not every version of Spark has it", "duckdb": "it counts bytes"},
     ),
     _matching(
         name="parse_url", signature="(string, string, string?) -> string",
@@ -347,7 +346,7 @@ ROWS: Final = (
         "it has none.",
         example=('parse_url("https://arrakis.dune/spice?kg=7", "HOST")', "arrakis.dune"),
         scalar=_parse_url, fails=True,
-        lacks={**_BY_VALUE, "duckdb": "it has none", "spark": "what is not there is missing"},
+        lacks={**_BY_VALUE, "duckdb": "it has none", "spark": "it gives NULL for no value"},
     ),
     _matching(
         name="json_get", aliases=("get_json_object",),
@@ -356,7 +355,7 @@ ROWS: Final = (
         "Where nothing stands, the third text; without one that is an error.",
         example=("""json_get('{"a": [1, {"b": "spice"}]}', "$.a[1].b")""", "spice"),
         scalar=_json_get, fails=True, duckdb="json_extract_string",
-        lacks={**_BY_VALUE, "spark": "what is not there is missing"},
+        lacks={**_BY_VALUE, "spark": "Spark returns NULL where this is empty"},
     ),
     _matching(
         name="soundex", signature="(string) -> string",

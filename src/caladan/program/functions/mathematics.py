@@ -97,7 +97,7 @@ def _overflowing(function: Callable[[float], float]) -> Callable[[float], float]
 def _whole(function: Callable[[float], int]) -> Callable[[Any], int]:
     def evaluate(number: float) -> int:
         if not math.isfinite(number):
-            raise OverflowError(f"{number} is no whole number")
+            raise OverflowError(f"{number} is not an integer")
         return function(number)
 
     return evaluate
@@ -269,53 +269,53 @@ _NUMBER: Final = "(long) -> long | (double) -> double | (decimal) -> decimal"
 
 ROWS: Final = (
     _math(
-        name="abs", signature=_NUMBER, summary="A number without its sign.",
+        name="abs", signature=_NUMBER, summary="The absolute value.",
         example=("abs(-5)", 5), scalar=abs, numpy=_abs, fails=True,
         spark=lambda sf, n: sf.when(n != _LEAST, sf.abs(n)), duckdb="abs",
     ),
     _math(
         name="sign", aliases=("signum",), signature="(double) -> double",
-        summary="1.0 for a number above 0, -1.0 for one below, 0.0 for 0.",
+        summary="1.0 for a positive number, -1.0 for a negative one, 0.0 for 0.",
         example=("sign(-2.5)", -1.0), scalar=_sign, numpy=_numpy("sign"), spark="sign",
         duckdb="CAST(sign({0}) AS DOUBLE)", moves="+",
     ),
     _math(
         name="round", signature="(long, long?) -> long | (double, long?) -> double",
-        summary="A number rounded to so many places after the point, or before it if below 0; a "
-        "half goes away from zero.",
+        summary="Rounds to n places after the point, or before it if n is negative; a half goes "
+        "away from zero.",
         example=("round(2.345, 2)", 2.35), scalar=_round, numpy=_numpy_round, fails=True,
         duckdb="round({0}, CAST({1} AS INTEGER))", moves="+?",
-        lacks={"spark": "Spark takes only a written number of places",
+        lacks={"spark": "Spark needs a literal number of places",
                "duckdb": "it rounds the binary number, so 2.345 may become 2.34"},
     ),
     _math(
         name="floor", signature="(long) -> long | (double) -> long",
-        summary="The largest whole number that is not greater.", example=("floor(-2.5)", -3),
+        summary="Rounds down to an integer.", example=("floor(-2.5)", -3),
         scalar=_whole(math.floor), numpy=_numpy_whole("floor"), spark=_spark_whole("floor"),
         duckdb="CAST(floor({0}) AS BIGINT)", fails=True, moves="+",
     ),
     _math(
         name="ceil", aliases=("ceiling",), signature="(long) -> long | (double) -> long",
-        summary="The smallest whole number that is not less.", example=("ceil(2.1)", 3),
+        summary="Rounds up to an integer.", example=("ceil(2.1)", 3),
         scalar=_whole(math.ceil), numpy=_numpy_whole("ceil"), spark=_spark_whole("ceil"),
         duckdb="CAST(ceil({0}) AS BIGINT)", fails=True, moves="+",
     ),
     _math(
         name="truncate", signature="(double) -> double",
-        summary="A number without what is after its point.", example=("truncate(-2.7)", -2.0),
+        summary="A number without its fraction.", example=("truncate(-2.7)", -2.0),
         scalar=lambda number: number if not math.isfinite(number) else float(math.trunc(number)),
         numpy=_numpy("trunc"), duckdb="trunc", moves="+",
         spark=lambda sf, n: sf.when(n >= 0, _spark_floor(sf, n)).otherwise(
             -_spark_floor(sf, -n)),
     ),
-    _double("sqrt", summary="The square root; NaN of a number below 0.",
+    _double("sqrt", summary="The square root; NaN for a negative number.",
             example=("sqrt(2.25)", 1.5), numpy=_numpy("sqrt"), moves="+",
             lacks={"duckdb": "of a number below 0 it is an error"}),
     _double("cbrt", summary="The cube root.", example=("cbrt(27.0)", 3.0),
             numpy=_numpy("cbrt"), moves="+"),
     _math(
         name="pow", aliases=("power",), signature="(double, double) -> double",
-        summary="The first to the power of the second.", example=("pow(2, 10)", 1024.0),
+        summary="The first number to the power of the second.", example=("pow(2, 10)", 1024.0),
         scalar=_partial(_pow), numpy=_numpy("power"), spark="pow", duckdb="pow", grows=True,
     ),
     _math(
@@ -325,19 +325,19 @@ ROWS: Final = (
     ),
     _math(
         name="ln", grows=True, signature="(double) -> double", sql=("log",),
-        summary="The natural logarithm; an error of 0 and below.", example=("ln(1)", 0.0),
+        summary="The natural logarithm; an error for 0 and below.", example=("ln(1)", 0.0),
         scalar=_log(math.log), numpy=_numpy_log("log"), spark="ln", duckdb="ln", fails=True,
         moves="+",
     ),
     _math(
         name="log10", grows=True, signature="(double) -> double",
-        summary="The logarithm to base 10; an error of 0 and below.", example=("log10(1000)", 3.0),
+        summary="The logarithm to base 10; an error for 0 and below.", example=("log10(1000)", 3.0),
         scalar=_log(math.log10), numpy=_numpy_log("log10"), spark="log10", duckdb="log10",
         fails=True, moves="+",
     ),
     _math(
         name="log2", grows=True, signature="(double) -> double",
-        summary="The logarithm to base 2; an error of 0 and below.", example=("log2(8)", 3.0),
+        summary="The logarithm to base 2; an error for 0 and below.", example=("log2(8)", 3.0),
         scalar=_log(math.log2), numpy=_numpy_log("log2"), spark="log2", duckdb="log2",
         fails=True, moves="+",
     ),
@@ -347,17 +347,17 @@ ROWS: Final = (
             numpy=_numpy("cos")),
     _double("tan", summary="The tangent of an angle in radians.", example=("tan(0)", 0.0),
             numpy=_numpy("tan")),
-    _double("asin", summary="The angle of a sine; NaN of what is none.", example=("asin(0)", 0.0),
+    _double("asin", summary="The arc sine; NaN outside -1 to 1.", example=("asin(0)", 0.0),
             numpy=_numpy("arcsin"), moves="+",
             lacks={"duckdb": "of what is no sine it is an error"}),
-    _double("acos", summary="The angle of a cosine; NaN of what is none.",
+    _double("acos", summary="The arc cosine; NaN outside -1 to 1.",
             example=("acos(1)", 0.0), numpy=_numpy("arccos"), moves="-",
             lacks={"duckdb": "of what is no cosine it is an error"}),
-    _double("atan", summary="The angle of a tangent.", example=("atan(0)", 0.0),
+    _double("atan", summary="The arc tangent.", example=("atan(0)", 0.0),
             numpy=_numpy("arctan"), moves="+"),
     _math(
         name="atan2", grows=True, signature="(double, double) -> double",
-        summary="The angle of a point with the coordinates Y and X.",
+        summary="The angle of the point with coordinates Y and X.",
         example=("atan2(0, 1)", 0.0), scalar=_partial(math.atan2), numpy=_numpy("arctan2"),
         spark="atan2", duckdb="atan2",
     ),
@@ -373,9 +373,9 @@ ROWS: Final = (
     ),
     _double("tanh", summary="The hyperbolic tangent.", example=("tanh(0)", 0.0),
             numpy=_numpy("tanh"), moves="+"),
-    _double("degrees", summary="Radians as degrees.", example=("degrees(pi())", 180.0),
+    _double("degrees", summary="Converts radians to degrees.", example=("degrees(pi())", 180.0),
             numpy=_numpy("degrees"), moves="+"),
-    _double("radians", summary="Degrees as radians.", example=("radians(180)", math.pi),
+    _double("radians", summary="Converts degrees to radians.", example=("radians(180)", math.pi),
             numpy=_numpy("radians"), moves="+"),
     _math(
         name="expm1", signature="(double) -> double",
@@ -385,7 +385,7 @@ ROWS: Final = (
     ),
     _math(
         name="log1p", signature="(double) -> double",
-        summary="The natural logarithm of a number plus 1; an error of -1 and below.",
+        summary="The natural logarithm of a number plus 1; an error for -1 and below.",
         example=("log1p(0)", 0.0), scalar=_log1p,
         numpy=lambda np, x: None if np.any(x <= -1) else np.log1p(x),
         spark="log1p", duckdb="ln({0} + 1)", grows=True, fails=True,
@@ -397,20 +397,20 @@ ROWS: Final = (
         scalar=lambda angle: math.nan if not math.isfinite(angle) else math.inf if angle == 0
         else 1 / math.tan(angle), spark="cot", duckdb="cot", grows=True, lacks=_NO_ARROW,
     ),
-    _double("asinh", summary="The inverse of the hyperbolic sine.", example=("asinh(0)", 0.0),
+    _double("asinh", summary="The inverse hyperbolic sine.", example=("asinh(0)", 0.0),
             numpy=_numpy("arcsinh"), moves="+"),
-    _double("acosh", summary="The inverse of the hyperbolic cosine; NaN of what is none.",
+    _double("acosh", summary="The inverse hyperbolic cosine; NaN below 1.",
             example=("acosh(1)", 0.0), numpy=_numpy("arccosh"), moves="+"),
     _math(
         name="atanh", signature="(double) -> double", grows=True, moves="+",
-        summary="The inverse of the hyperbolic tangent; NaN of what is none.",
+        summary="The inverse hyperbolic tangent; NaN outside -1 to 1.",
         example=("atanh(0)", 0.0), scalar=lambda number: math.copysign(math.inf, number)
         if abs(number) == 1 else _partial(math.atanh)(number), numpy=_numpy("arctanh"),
         spark="atanh", duckdb="atanh", lacks={"duckdb": "of what is none it is an error"},
     ),
     _math(
         name="rint", signature="(double) -> double", moves="+",
-        summary="The nearest whole number as a double; a half goes to the even one.",
+        summary="Rounds to the nearest integer, as a double; a half goes to the even one.",
         example=("rint(2.5)", 2.0), scalar=lambda number: float(round(number))
         if math.isfinite(number) else number, numpy=_numpy("rint"), spark="rint",
         duckdb="round_even({0}, 0)",
@@ -438,7 +438,7 @@ ROWS: Final = (
     ),
     _math(
         name="clamp", signature="(T, T, T) -> T",
-        summary="A value, but not less than the second and not more than the third.",
+        summary="A value limited to the range from the second to the third.",
         example=("clamp(12, 0, 10)", 10), scalar=_clamp, numpy=_numpy_clamp, fails=True,
         spark=lambda sf, v, least, most: sf.when(
             least <= most, sf.least(sf.greatest(v, least), most)),
@@ -458,38 +458,38 @@ ROWS: Final = (
     ),
     _math(
         name="factorial", signature="(long) -> long",
-        summary="The product of the numbers up to one, which is at most 20.",
+        summary="The factorial of a number up to 20.",
         example=("factorial(5)", 120), scalar=_factorial, fails=True, grows=True, moves="+",
         spark=lambda sf, n: sf.when((n >= 0) & (n <= 20), sf.factorial(n.cast("int"))),
         duckdb="CAST(factorial(CAST({0} AS INTEGER)) AS BIGINT)", lacks=_NO_ARROW,
     ),
     _math(
         name="pmod", signature="(long, long) -> long | (double, double) -> double",
-        summary="The rest of a division, which is not below 0 if the divisor is above it.",
+        summary="The remainder of a division, non-negative for a positive divisor.",
         example=("pmod(-7, 3)", 2), scalar=_pmod, numpy=_numpy_pmod, fails=True,
         spark=lambda sf, n, d: sf.when(d != 0, sf.pmod(n, d)),
         duckdb="((({0}) % ({1})) + ({1})) % ({1})",
     ),
     _math(
         name="band", signature="(long, long) -> long",
-        summary="The bits that both numbers have.", example=("band(12, 10)", 8),
+        summary="Bitwise and.", example=("band(12, 10)", 8),
         scalar=lambda a, b: a & b, numpy=lambda _np, a, b: a & b,
         spark=lambda _sf, a, b: a.bitwiseAND(b), duckdb="({0}) & ({1})",
     ),
     _math(
         name="bor", signature="(long, long) -> long",
-        summary="The bits that either number has.", example=("bor(12, 10)", 14),
+        summary="Bitwise or.", example=("bor(12, 10)", 14),
         scalar=lambda a, b: a | b, numpy=lambda _np, a, b: a | b,
         spark=lambda _sf, a, b: a.bitwiseOR(b), duckdb="({0}) | ({1})",
     ),
     _math(
         name="bxor", signature="(long, long) -> long",
-        summary="The bits that one number has and the other has not.", example=("bxor(12, 10)", 6),
+        summary="Bitwise exclusive or.", example=("bxor(12, 10)", 6),
         scalar=lambda a, b: a ^ b, numpy=lambda _np, a, b: a ^ b,
         spark=lambda _sf, a, b: a.bitwiseXOR(b), duckdb="xor({0}, {1})",
     ),
     _math(
-        name="bnot", signature="(long) -> long", summary="All 64 bits turned round.",
+        name="bnot", signature="(long) -> long", summary="All 64 bits inverted.",
         example=("bnot(5)", -6), scalar=lambda a: ~a, numpy=lambda _np, a: ~a,
         spark=lambda sf, a: sf.bitwise_not(a), duckdb="~({0})", inverse={0: "bnot"}, moves="-",
     ),
@@ -519,13 +519,13 @@ ROWS: Final = (
         lacks={"duckdb": "it has none"},
     ),
     _math(
-        name="bit_count", signature="(long) -> long", summary="How many bits of 64 are 1.",
+        name="bit_count", signature="(long) -> long", summary="The number of bits that are 1.",
         example=("bit_count(7)", 3), scalar=lambda a: (a & 0xFFFFFFFFFFFFFFFF).bit_count(),
         spark="bit_count", duckdb="CAST(bit_count({0}) AS BIGINT)", lacks=_NO_ARROW,
     ),
     _math(
         name="is_nan", sql=("isnan",), signature="(double) -> boolean",
-        summary="Whether a number is NaN.", example=("is_nan(sqrt(-1))", True),
+        summary="True if a number is NaN.", example=("is_nan(sqrt(-1))", True),
         scalar=math.isnan, numpy=_numpy("isnan"), spark="isnan", duckdb="isnan",
     ),
 )  # fmt: skip

@@ -18,19 +18,19 @@ def _first(*values: Any) -> Any:
 ROWS: Final = (
     FunctionRow(
         name="missing", family="missing values", signature="(any) -> boolean",
-        summary="Whether there is no value.", example=("missing(1)", False),
+        summary="True if the value is missing.", example=("missing(1)", False),
         scalar=lambda value: value is None, spark="isnull", duckdb="({0} IS NULL)",
         takes_missing=True, lacks={"arrow": "the compiler decides it"},
     ),
     FunctionRow(
         name="present", family="missing values", signature="(any) -> boolean",
-        summary="Whether there is a value.", example=("present(1)", True),
+        summary="True if there is a value.", example=("present(1)", True),
         scalar=lambda value: value is not None, spark="isnotnull", duckdb="({0} IS NOT NULL)",
         takes_missing=True, lacks={"arrow": "the compiler decides it"},
     ),
     FunctionRow(
         name="coalesce", family="missing values", signature="(T, T...) -> T",
-        summary="The first of its values that is not missing.", example=("coalesce(3, 7)", 3),
+        summary="The first argument that is not missing.", example=("coalesce(3, 7)", 3),
         scalar=_first, spark="coalesce", duckdb="coalesce",
         takes_missing=True, lacks={"arrow": "the compiler decides it"},
     ),

@@ -50,14 +50,14 @@ ROWS: Final = (
     ),
     _several(
         name="range_size", signature="(long, long, long?) -> long",
-        summary="How many numbers a range has.", example=("range_size(1, 4)", 3),
+        summary="The number of values in a range.", example=("range_size(1, 4)", 3),
         scalar=_range_size, numpy=_numpy_size, fails=True,
         duckdb="len(range({0}, {1}))", lacks={"spark": "it has none"},
     ),
     _several(
         name="range_item",
         signature="(long, long, long) -> long | (long, long, long, long) -> long",
-        summary="The number at a place of a range, counted from 0.",
+        summary="The value at a position of a range, from 0.",
         example=("range_item(1, 4, 2)", 3), scalar=_range_item, grows=True,
         duckdb="range({0}, {1})[{2} + 1]",
         lacks={"arrow": _BY_VALUE, "spark": "it has none"},
@@ -70,20 +70,20 @@ ROWS: Final = (
     ),
     _several(
         name="split_size", signature="(string, string) -> long",
-        summary="How many parts a text has between separators.",
+        summary="The number of parts between separators.",
         example=('split_size("a,b", ",")', 2),
         scalar=lambda text, separator: len(_split(text, separator)),
         duckdb="len(string_split({0}, {1}))",
-        lacks={"arrow": _BY_VALUE, "spark": "its separators are regular expressions"},
+        lacks={"arrow": _BY_VALUE, "spark": "Spark's separators are regular expressions"},
     ),
     _several(
         name="split_item", signature="(string, string, long) -> string",
-        summary="The part of a text at a place, counted from 0; nothing if there are fewer.",
+        summary="The part at a position, from 0; empty if there are fewer.",
         example=('split_item("a,b", ",", 1)', "b"),
         scalar=lambda text, separator, place: (
             parts[place] if 0 <= place < len(parts := _split(text, separator)) else ""
         ),
         duckdb="string_split({0}, {1})[{2} + 1]",
-        lacks={"arrow": _BY_VALUE, "spark": "its separators are regular expressions"},
+        lacks={"arrow": _BY_VALUE, "spark": "Spark's separators are regular expressions"},
     ),
 )  # fmt: skip

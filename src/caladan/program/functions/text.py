@@ -62,7 +62,7 @@ def _right(text: str, count: int) -> str:
 
 def _split_part(text: str, separator: str, number: int) -> str:
     if number == 0:
-        raise ValueError("parts are counted from 1, or from -1 at the end: there is no part 0")
+        raise ValueError("parts count from 1, or from -1 at the end: there is no part 0")
     parts = text.split(separator) if separator else [text]
     place = number - 1 if number > 0 else len(parts) + number
     return parts[place] if 0 <= place < len(parts) else ""
@@ -173,7 +173,7 @@ def _unhex(text: str) -> bytes:
     try:
         return bytes.fromhex(text if len(text) % 2 == 0 else f"0{text}")
     except ValueError:
-        raise ValueError(f"{text!r} has letters that are no hexadecimal digits") from None
+        raise ValueError(f"{text!r} has letters that are not hexadecimal digits") from None
 
 
 def _base64(value: str | bytes) -> str:
@@ -260,25 +260,25 @@ ROWS: Final = (
     _text(
         name="length", aliases=("strlen", "char_length"),
         sql=("character_length", "len"), signature="(string) -> long",
-        summary="How many characters a text has.", example=('length("Chani")', 5),
+        summary="The number of characters.", example=('length("Chani")', 5),
         scalar=len, arrow=lambda pc, t: pc.utf8_length(t), spark="length", duckdb="length",
     ),
     _text(
         name="octet_length", signature="(string) -> long | (binary) -> long",
-        summary="How many bytes a text has in UTF-8.", example=('octet_length("é")', 2),
+        summary="The number of bytes of a text in UTF-8.", example=('octet_length("é")', 2),
         scalar=lambda v: len(_bytes(v)), arrow=lambda pc, t: pc.binary_length(t),
         spark="octet_length", duckdb="octet_length(encode({0}))",
     ),
     _text(
         name="bit_length", signature="(string) -> long | (binary) -> long",
-        summary="How many bits a text has in UTF-8.", example=('bit_length("é")', 16),
+        summary="The number of bits of a text in UTF-8.", example=('bit_length("é")', 16),
         scalar=lambda v: 8 * len(_bytes(v)), spark="bit_length", duckdb="bit_length",
         arrow=lambda pc, t: pc.multiply(pc.cast(pc.binary_length(t), "int64"), 8),
     ),
     _text(
         name="find_in_set", signature="(string, string) -> long",
-        summary="The place of a text in a list with commas, from 1; 0 if it is not there, or has "
-        "a comma itself.",
+        summary="The position of a text in a comma-separated list, from 1; 0 if absent or if it "
+        "contains a comma.",
         example=('find_in_set("b", "a,b,c")', 2), scalar=lambda text, texts: 0 if "," in text
         else ([*texts.split(","), text].index(text) + 1) * (text in texts.split(",")),
         spark="find_in_set", duckdb="list_position(string_split({1}, ','), {0})",
@@ -307,14 +307,14 @@ ROWS: Final = (
     ),
     _text(
         name="concat", aliases=("cat",), signature="(string...) -> string",
-        summary="Texts, one after the other.", example=('concat("sand", "worm")', "sandworm"),
+        summary="Concatenates texts.", example=('concat("sand", "worm")', "sandworm"),
         scalar=lambda *texts: "".join(texts),
         arrow=lambda pc, *texts: pc.binary_join_element_wise(*texts, ""),
         spark="concat", duckdb="concat", grows=True,
     ),
     _text(
         name="concat_ws", signature="(string, string...) -> string",
-        summary="Texts, with the first between them.",
+        summary="Concatenates texts with the first one between them.",
         example=('concat_ws(", ", "Paul", "Chani")', "Paul, Chani"),
         scalar=lambda separator, *texts: separator.join(texts),
         arrow=lambda pc, separator, *texts: pc.binary_join_element_wise(*texts, separator),
@@ -322,7 +322,7 @@ ROWS: Final = (
     ),
     _text(
         name="replace", signature="(string, string, string?) -> string",
-        summary="A text with every occurrence of the second replaced by the third, or removed.",
+        summary="Replaces every occurrence of the second text by the third, or removes it.",
         example=('replace("spice", "sp", "d")', "dice"),
         scalar=lambda text, old, new="": text.replace(old, new) if old else text,
         arrow=lambda pc, text, old, new="": pc.replace_substring(
@@ -362,7 +362,7 @@ ROWS: Final = (
     ),
     _text(
         name="contains", signature="(string, string) -> boolean",
-        summary="Whether a text has another in it.",
+        summary="True if the text contains another.",
         example=('contains("melange", "lan")', True),
         scalar=lambda text, part: part in text,
         arrow=lambda pc, text, part: pc.match_substring(text, pattern=part)
@@ -371,7 +371,7 @@ ROWS: Final = (
     ),
     _text(
         name="starts_with", sql=("startswith",), signature="(string, string) -> boolean",
-        summary="Whether a text begins with another.",
+        summary="True if the text begins with another.",
         example=('starts_with("melange", "me")', True),
         scalar=str.startswith,
         arrow=lambda pc, text, part: pc.starts_with(text, pattern=part)
@@ -380,7 +380,7 @@ ROWS: Final = (
     ),
     _text(
         name="ends_with", sql=("endswith",), signature="(string, string) -> boolean",
-        summary="Whether a text ends with another.",
+        summary="True if the text ends with another.",
         example=('ends_with("melange", "ge")', True),
         scalar=str.endswith,
         arrow=lambda pc, text, part: pc.ends_with(text, pattern=part)
@@ -389,7 +389,7 @@ ROWS: Final = (
     ),
     _text(
         name="position", aliases=("locate",), signature="(string, string) -> long",
-        summary="Where the first text stands in the second; 0 if it does not.",
+        summary="The position of the first text in the second, from 1; 0 if absent.",
         example=('position("lan", "melange")', 3),
         scalar=lambda part, text: text.find(part) + 1,
         arrow=lambda pc, part, text: pc.add(pc.find_substring(text, pattern=part), 1)
@@ -399,7 +399,7 @@ ROWS: Final = (
     ),
     _text(
         name="instr", signature="(string, string) -> long",
-        summary="Where the second text stands in the first; 0 if it does not.",
+        summary="The position of the second text in the first, from 1; 0 if absent.",
         example=('instr("melange", "lan")', 3),
         scalar=lambda text, part: text.find(part) + 1,
         arrow=lambda pc, text, part: pc.add(pc.find_substring(text, pattern=part), 1)
@@ -408,7 +408,7 @@ ROWS: Final = (
     ),
     _text(
         name="repeat", signature="(string, long) -> string",
-        summary="A text several times.", example=('repeat("ha", 3)', "hahaha"),
+        summary="A text repeated n times.", example=('repeat("ha", 3)', "hahaha"),
         scalar=_repeat, arrow=_arrow_repeat, fails=True, grows=True,
         spark=lambda sf, text, count: sf.when(
             sf.length(text) * sf.greatest(count, sf.lit(0)) <= _LONGEST,
@@ -418,7 +418,7 @@ ROWS: Final = (
     ),
     _text(
         name="space", signature="(long) -> string",
-        summary="So many blanks.", example=("space(3)", "   "),
+        summary="A text of n blanks.", example=("space(3)", "   "),
         scalar=lambda count: _repeat(" ", count), fails=True, grows=True,
         spark=lambda sf, count: sf.when(
             count <= _LONGEST, sf.call_function("space", int32(sf, count))
@@ -427,8 +427,8 @@ ROWS: Final = (
     ),
     _text(
         name="lpad", signature="(string, long, string?) -> string",
-        summary="A text of the length given: filled with blanks, or with another text, on "
-        "its left, or cut.",
+        summary="A text of the given length: padded with blanks or another text on the left, or "
+        "cut.",
         example=('lpad("7", 3, "0")', "007"),
         scalar=_lpad, arrow=_arrow_pad("utf8_lpad"), fails=True, grows=True,
         spark=lambda sf, text, length, by=None: sf.when(
@@ -440,8 +440,8 @@ ROWS: Final = (
     ),
     _text(
         name="rpad", signature="(string, long, string?) -> string",
-        summary="A text of the length given: filled with blanks, or with another text, on "
-        "its right, or cut.",
+        summary="A text of the given length: padded with blanks or another text on the right, or "
+        "cut.",
         example=('rpad("7", 3, "0")', "700"),
         scalar=_rpad, arrow=_arrow_pad("utf8_rpad"), fails=True, grows=True,
         spark=lambda sf, text, length, by=None: sf.when(
@@ -453,7 +453,7 @@ ROWS: Final = (
     ),
     _text(
         name="reverse", signature="(string) -> string",
-        summary="A text from its end to its start.", example=('reverse("Chani")', "inahC"),
+        summary="The characters in reverse order.", example=('reverse("Chani")', "inahC"),
         scalar=lambda text: text[::-1],
         arrow=lambda pc, t: pc.utf8_reverse(t), spark="reverse", duckdb="reverse",
         inverse={0: "reverse"},
@@ -461,22 +461,21 @@ ROWS: Final = (
     ),
     _text(
         name="initcap", signature="(string) -> string",
-        summary="Every word, after a blank, with a capital letter, all others small.",
+        summary="Every word capitalised, all other letters in lower case.",
         example=('initcap("lady jessica")', "Lady Jessica"),
         scalar=_initcap, spark="initcap",
         lacks={**_NO_ARROW, "duckdb": "it has none"},
     ),
     _text(
         name="translate", signature="(string, string, string) -> string",
-        summary="A text with each character of the second replaced by that in its place in "
-        "the third, or removed.",
+        summary="Replaces each character of the second text by the one at the same position in "
+        "the third, or removes it.",
         example=('translate("spice", "pe", "l")', "slic"),
         scalar=_translate, spark="translate", duckdb="translate", lacks=_NO_ARROW, grows=True,
     ),
     _text(
         name="split_part", signature="(string, string, long) -> string",
-        summary="The part of a text with that number, between separators; below 0 it counts "
-        "from the end. There is no part 0.",
+        summary="The n-th part between separators, from 1; a negative n counts from the end.",
         example=('split_part("a,b,c", ",", 2)', "b"),
         scalar=_split_part, fails=True,
         spark=lambda sf, text, separator, number: sf.when(
@@ -487,8 +486,8 @@ ROWS: Final = (
     ),
     _text(
         name="substring_index", signature="(string, string, long) -> string",
-        summary="What stands before the n-th separator, or after the n-th from the end if n "
-        "is below 0.",
+        summary="The text before the n-th separator, or after the n-th from the end if n is "
+        "negative.",
         example=('substring_index("a.b.c", ".", 2)', "a.b"),
         scalar=_substring_index,
         spark=lambda sf, text, by, count: sf.call_function(
@@ -503,29 +502,28 @@ ROWS: Final = (
         example=('overlay("Arrakis", "OO", 3)', "ArOOkis"),
         scalar=_overlay, grows=True,
         lacks={**_NO_ARROW, "duckdb": "it has none",
-               "spark": "Spark counts a start of 0 from elsewhere"},
+               "spark": "Spark treats a start of 0 differently"},
     ),
     _text(
         name="ascii", aliases=("ord",), signature="(string) -> long",
-        summary="The number of a text's first character in Unicode; 0 for no text.",
+        summary="The Unicode number of the first character; 0 for an empty text.",
         example=('ascii("A")', 65),
         scalar=lambda text: ord(text[0]) if text else 0, spark="ascii", duckdb="ascii",
         lacks=_NO_ARROW,
     ),
     _text(
         name="chr", aliases=("char",), signature="(long) -> string",
-        summary="The character with a number, of which the rest by 256 counts, as in Spark; "
-        "nothing for one below 0.",
+        summary="The character with a code, modulo 256 as in Spark; empty for a negative code.",
         example=("chr(65)", "A"),
         scalar=_chr, spark="chr", duckdb="chr(CAST(({0}) % 256 AS INTEGER))", lacks=_NO_ARROW,
     ),
     _text(
         name="format_string", aliases=("format",), sql=("printf",),
         signature="(string, any...) -> string",
-        summary="Values written into a pattern, as printf does.",
+        summary="Formats values by a pattern, as printf does.",
         example=('format_string("%s has %d", "Paul", 2)', "Paul has 2"),
         scalar=_format, fails=True, grows=True, duckdb="printf",
-        lacks={**_NO_ARROW, "spark": "Java's patterns are not C's",
+        lacks={**_NO_ARROW, "spark": "Java's patterns differ from C's",
                "duckdb": "it knows fewer patterns"},
     ),
     _text(
@@ -584,17 +582,17 @@ ROWS: Final = (
         name="base64", signature="(string) -> string | (binary) -> string",
         summary="A text or bytes in base 64.", example=('base64("spice")', "c3BpY2U="),
         scalar=_base64, spark="base64", duckdb="base64(CAST({0} AS BLOB))", grows=True,
-        lacks={**_NO_ARROW, "spark": "Spark breaks the lines of long ones"},
+        lacks={**_NO_ARROW, "spark": "Spark breaks long lines"},
     ),
     _text(
         name="unbase64", signature="(string) -> binary",
-        summary="The bytes of text in base 64.", example=('unbase64("c3BpY2U=")', b"spice"),
+        summary="The bytes of a text in base 64.", example=('unbase64("c3BpY2U=")', b"spice"),
         scalar=_unbase64, duckdb="from_base64", fails=True,
-        lacks={**_NO_ARROW, "spark": "Spark overlooks what is no digit"},
+        lacks={**_NO_ARROW, "spark": "Spark ignores characters that are not digits"},
     ),
     _text(
         name="url_encode", signature="(string) -> string",
-        summary="A text as a part of an address on the web.",
+        summary="A text encoded for a URL.",
         example=('url_encode("a b&c")', "a+b%26c"),
         scalar=lambda text: quote_plus(text, safe="*").replace("~", "%7E"),
         spark="url_encode", grows=True,
@@ -602,10 +600,10 @@ ROWS: Final = (
     ),
     _text(
         name="url_decode", signature="(string) -> string",
-        summary="The text that a part of an address on the web stands for.",
+        summary="A text decoded from a URL.",
         example=('url_decode("a+b%26c")', "a b&c"),
         scalar=_url_decode, fails=True,
         lacks={**_NO_ARROW, "duckdb": "it reads blanks in another way",
-               "spark": "Spark stops at what is no code"},
+               "spark": "Spark stops at invalid codes"},
     ),
 )  # fmt: skip

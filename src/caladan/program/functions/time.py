@@ -332,8 +332,8 @@ def _spark_dates(make: Callable[..., Any]) -> Callable[..., Any]:
 
 _time = partial(FunctionRow, family="Time")
 _BY_VALUE: Final = {"arrow": "it is called once for each distinct value"}
-_ZONE: Final = "Spark's goes through the time zone of the session"
-_PATTERNS: Final = "Spark reads other patterns, too"
+_ZONE: Final = "Spark's function depends on the time zone of the session"
+_PATTERNS: Final = "Spark accepts other patterns"
 
 
 def _part(
@@ -359,14 +359,14 @@ ROWS: Final = (
           lambda d: d.month),
     _part("day", "The day of the month, from 1.", ('day("2024-02-29")', 29), _arrow_part("day"),
           lambda d: d.day, aliases=("dayofmonth", "day_of_month")),
-    _part("weekofyear", "The week of the year as ISO 8601 has it.",
+    _part("weekofyear", "The week of the year by ISO 8601.",
           ('weekofyear("2024-02-29")', 9), _arrow_part("iso_week"), lambda d: d.isocalendar()[1],
           aliases=("week_of_year",)),
-    _part("dayofweek", "The day of the week, from Sunday, which is 1.",
+    _part("dayofweek", "The day of the week; Sunday is 1.",
           ('dayofweek("2024-02-29")', 5),
           _arrow_part("day_of_week", count_from_zero=False, week_start=7),
           lambda d: d.isoweekday() % 7 + 1, duckdb="dayofweek({0}) + 1", aliases=("day_of_week",)),
-    _part("weekday", "The day of the week, from Monday, which is 0.",
+    _part("weekday", "The day of the week; Monday is 0.",
           ('weekday("2024-02-29")', 3), _arrow_part("day_of_week"), dt.date.weekday,
           duckdb="isodow({0}) - 1"),
     _part("dayofyear", "The day of the year, from 1.", ('dayofyear("2024-02-29")', 60),
@@ -379,12 +379,12 @@ ROWS: Final = (
           ('second("2024-02-29T13:14:15")', 15), _arrow_part("second"), lambda m: m.second,
           takes="datetime"),
     _time(
-        name="dayname", signature="(date) -> string", summary="The day of the week in short.",
+        name="dayname", signature="(date) -> string", summary="The short name of the weekday.",
         example=('dayname("2024-02-29")', "Thu"), scalar=lambda d: calendar.day_abbr[d.weekday()],
         spark="dayname", duckdb="left(dayname({0}), 3)", lacks=_BY_VALUE,
     ),
     _time(
-        name="monthname", signature="(date) -> string", summary="The month in short.",
+        name="monthname", signature="(date) -> string", summary="The short name of the month.",
         example=('monthname("2024-02-29")', "Feb"), scalar=lambda d: calendar.month_abbr[d.month],
         spark="monthname", duckdb="left(monthname({0}), 3)", lacks=_BY_VALUE,
     ),
@@ -395,14 +395,14 @@ ROWS: Final = (
     ),
     _time(
         name="next_day", signature="(date, string) -> date",
-        summary="The first day after a date with that name.",
+        summary="The first day of that name after a date.",
         example=('next_day("2024-02-29", "Mon")', dt.date(2024, 3, 4)), scalar=_ranged(_next_day),
-        fails=True, lacks={**_BY_VALUE, "spark": "it is an error in a way of its own there",
+        fails=True, lacks={**_BY_VALUE, "spark": "Spark reports errors differently",
                            "duckdb": "it has none"}, moves="+?", grows=True,
     ),
     _time(
         name="date_add", aliases=("dateadd",), signature="(date, long) -> date",
-        summary="The date so many days later.",
+        summary="The date n days later.",
         example=('date_add("2024-02-28", 2)', dt.date(2024, 3, 1)),
         scalar=_ranged(lambda d, n: d + dt.timedelta(days=n)), arrow=_arrow_date_add(1),
         spark=_spark_dates(lambda sf, d, n: sf.date_add(d, n)), fails=True,
@@ -410,7 +410,7 @@ ROWS: Final = (
     ),
     _time(
         name="date_sub", signature="(date, long) -> date",
-        summary="The date so many days earlier.",
+        summary="The date n days earlier.",
         example=('date_sub("2024-03-01", 1)', dt.date(2024, 2, 29)),
         scalar=_ranged(lambda d, n: d - dt.timedelta(days=n)), arrow=_arrow_date_add(-1),
         spark=_spark_dates(lambda sf, d, n: sf.date_sub(d, n)), fails=True,
@@ -418,14 +418,14 @@ ROWS: Final = (
     ),
     _time(
         name="date_diff", aliases=("datediff",), signature="(date, date) -> long",
-        summary="How many days the first date is after the second.",
+        summary="The number of days from the second date to the first.",
         example=('date_diff("2024-03-01", "2024-02-28")', 2), scalar=lambda end, start:
         (end - start).days, arrow=_arrow_date_diff, spark="datediff",
         duckdb="date_diff('day', {1}, {0})", moves="+-",
     ),
     _time(
         name="add_months", signature="(date, long) -> date",
-        summary="The date so many months later; the last day of a month that is shorter.",
+        summary="The date n months later, or the last day of a shorter month.",
         example=('add_months("2024-01-31", 1)', dt.date(2024, 2, 29)),
         scalar=_ranged(_add_months), fails=True, moves="+", grows=True,
         spark=_spark_dates(
@@ -437,7 +437,7 @@ ROWS: Final = (
         summary="The date of a year, a month and a day.",
         example=("make_date(2024, 2, 29)", dt.date(2024, 2, 29)), scalar=_make_date, fails=True,
         duckdb="make_date",
-        lacks={**_BY_VALUE, "spark": "it is an error in a way of its own there"},
+        lacks={**_BY_VALUE, "spark": "Spark reports errors differently"},
     ),
     _time(
         name="make_timestamp", sql=("make_timestamp_ntz",),
@@ -446,7 +446,7 @@ ROWS: Final = (
         example=("make_timestamp(2024, 2, 29, 13, 14, 15.5)",
                  dt.datetime(2024, 2, 29, 13, 14, 15, 500_000)),
         scalar=_make_datetime, fails=True, duckdb="make_timestamp",
-        lacks={**_BY_VALUE, "spark": "it is an error in a way of its own there"},
+        lacks={**_BY_VALUE, "spark": "Spark reports errors differently"},
     ),
     _time(
         name="trunc", signature="(date, string) -> date",
@@ -465,44 +465,44 @@ ROWS: Final = (
     ),
     _time(
         name="timestampadd", signature="(string, long, datetime) -> datetime",
-        summary="The datetime so many units later; units are those of `date_trunc`.",
+        summary="The datetime n units later; the units are those of `date_trunc`.",
         example=('timestampadd("hour", 2, "2024-02-29T23:00:00")', dt.datetime(2024, 3, 1, 1)),
         scalar=_ranged(_timestampadd), fails=True, moves="?++", grows=True,
-        lacks={**_BY_VALUE, "spark": "it takes no units that are values",
+        lacks={**_BY_VALUE, "spark": "Spark needs a literal unit",
                "duckdb": "it has one function for each unit"},
     ),
     _time(
         name="timestampdiff", signature="(string, datetime, datetime) -> long",
-        summary="How many whole units the second datetime is after the first.",
+        summary="The number of whole units from the first datetime to the second.",
         example=('timestampdiff("hour", "2024-02-29T12:30:00", "2024-02-29T15:00:00")', 2),
         scalar=_timestampdiff, fails=True, duckdb="date_sub", moves="?-+",
-        lacks={**_BY_VALUE, "spark": "it takes no units that are values"},
+        lacks={**_BY_VALUE, "spark": "Spark needs a literal unit"},
     ),
     _time(
         name="to_unix", aliases=("unix_seconds",), sql=("unix_timestamp", "to_unix_timestamp"),
         signature="(datetime) -> long",
-        summary="The whole seconds since the start of 1970, in UTC.",
+        summary="The whole seconds since 1970-01-01, in UTC.",
         example=('to_unix("1970-01-02T00:00:01")', 86_401),
         scalar=lambda m: (m - _EPOCH) // _SECOND, arrow=_arrow_to_unix,
         duckdb="CAST(floor(epoch({0})) AS BIGINT)", lacks={"spark": _ZONE}, moves="+",
     ),
     _time(
         name="from_unix", aliases=("timestamp_seconds",), signature="(long) -> datetime",
-        summary="The datetime so many seconds after the start of 1970, in UTC.",
+        summary="The datetime this many seconds after 1970-01-01, in UTC.",
         example=("from_unix(86401)", dt.datetime(1970, 1, 2, 0, 0, 1)),
         scalar=_ranged(lambda n: _EPOCH + dt.timedelta(seconds=n)), fails=True,
         duckdb="make_timestamp({0} * 1000000)", lacks={**_BY_VALUE, "spark": _ZONE}, moves="+",
     ),
     _time(
         name="unix_date", signature="(date) -> long",
-        summary="The days since the start of 1970.", example=('unix_date("1970-01-11")', 10),
+        summary="The days since 1970-01-01.", example=('unix_date("1970-01-11")', 10),
         scalar=lambda d: (d - _DAY_ONE).days,
         arrow=lambda pc, d: _arrow_date_diff(pc, d, _DAY_ONE), spark="unix_date",
         duckdb="date_diff('day', DATE '1970-01-01', {0})", moves="+",
     ),
     _time(
         name="date_from_unix_date", signature="(long) -> date",
-        summary="The date so many days after the start of 1970.",
+        summary="The date this many days after 1970-01-01.",
         example=("date_from_unix_date(10)", dt.date(1970, 1, 11)),
         scalar=_ranged(lambda n: _DAY_ONE + dt.timedelta(days=n)), fails=True,
         spark=lambda sf, n: sf.when(
@@ -521,15 +521,13 @@ ROWS: Final = (
     ),
     _time(
         name="to_date", signature="(string, string?) -> date",
-        summary="The date that a text is, in the ISO form or that of a pattern (see "
-        "`date_format`).",
+        summary="Parses a date, in ISO form or by a pattern (see `date_format`).",
         example=('to_date("29.02.2024", "dd.MM.yyyy")', dt.date(2024, 2, 29)), scalar=_to_date,
         fails=True, lacks={**_BY_VALUE, "spark": _PATTERNS, "duckdb": "its patterns are C's"},
     ),
     _time(
         name="to_timestamp", sql=("to_timestamp_ntz",), signature="(string, string?) -> datetime",
-        summary="The datetime that a text is, in the ISO form or that of a pattern (see "
-        "`date_format`).",
+        summary="Parses a datetime, in ISO form or by a pattern (see `date_format`).",
         example=('to_timestamp("29.02.2024 13:14", "dd.MM.yyyy HH:mm")',
                  dt.datetime(2024, 2, 29, 13, 14)),
         scalar=_to_datetime, fails=True,

@@ -231,7 +231,7 @@ class CheckpointFiles:
         except FAILURES as problem:
             raise CorruptFile(f"it cannot be read: {without_user(str(problem))}") from problem
         if not data.startswith(_MAGIC):
-            raise CorruptFile("it is no checkpoint of this version")
+            raise CorruptFile("it is not a checkpoint of this version")
         content = memoryview(data)[:-_DIGEST]
         digest = hashlib.sha256()
         for start in range(0, len(content), _CHUNK):
@@ -247,7 +247,7 @@ class CheckpointFiles:
             solutions = {(int(r), d): (int(n), float(s)) for r, d, n, s in told["solutions"]}
             state = CheckpointState(int(told["facts"]), solutions)
         except (ValueError, KeyError, TypeError):
-            raise CorruptFile("it is no checkpoint of this version") from None
+            raise CorruptFile("it is not a checkpoint of this version") from None
         return state, data, at + length
 
     def _bytes(self, saved: SavePoint, part: int) -> bytearray:

@@ -81,6 +81,7 @@ class Shard:
         self.splitting = splitting
         self.given = MeshInputs(program, tables, splitting, tasks, limits, search)
         limits.enter(self.given.clique.origins)
+        limits.memory.watch(self.given.classes.dictionaries())
         self.events = ShardEvents()
         self.done = 0
         """How many rounds are done."""

@@ -74,8 +74,8 @@ def check() -> None:
 
     if not is_remote():
         raise error(
-            "C050", "in this process PySpark makes columns for a Spark driver, not for Connect",
-            help="start the session by SparkSession.builder.remote(…), or set SPARK_REMOTE",
+            "C050", "PySpark in this process works with a Spark driver, so it cannot use Connect",
+            help="start the session with SparkSession.builder.remote(…), or set SPARK_REMOTE",
         )  # fmt: skip
 
 

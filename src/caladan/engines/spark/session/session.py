@@ -73,7 +73,7 @@ def adopt(
     except (Py4JError, ConnectionError):
         raise error(
             "C044", "the JVM of this process has died, and PySpark starts no other",
-            help="start Python anew",
+            help="restart Python",
         ) from None  # fmt: skip
     if session is None:
         return start(master, conf), True

@@ -87,7 +87,7 @@ def write(
     if format is not None and not isinstance(place, CatalogTable):
         raise error("C050", f"{place.shown} has its own format, not {format!r}")
     if spread.buckets and not isinstance(place, CatalogTable):
-        raise error("C050", "Spark makes buckets of tables in its catalog only: cal.table(…)")
+        raise error("C050", "Spark supports buckets for catalog tables only: cal.table(…)")
     place.hide()
     try:
         with quietly():

@@ -73,7 +73,7 @@ _HOST: Final = re.compile(r"\(TID \d+\) \(([^ )]+)")
 _LOST: Final = {
     "PYTHON_VERSION_MISMATCH": "the executors' Python is of another version than the driver's",
     "Cannot run program": "the executors have no such Python as the driver's: set PYSPARK_PYTHON",
-    "Python worker exited unexpectedly": "the process of a task died, perhaps for want of memory",
+    "Python worker exited unexpectedly": "the process of a task died, perhaps for lack of memory",
     "Python worker failed to connect back": "the executors could not start a Python worker",
 }
 

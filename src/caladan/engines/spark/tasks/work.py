@@ -38,8 +38,8 @@ def check_sendable(name: str, function: object) -> None:
         raise error(
             "C050",
             f"`{name}` cannot be sent to Spark's tasks: {first_line(str(problem))}",
-            help="it holds on to something of this process, such as a lock, an open file or a "
-            "SparkSession: make that inside of the function, or hand it values",
+            help="it refers to an object of this process, such as a lock, an open file or a "
+            "SparkSession: create that inside the function, or pass values",
         ) from None
 
 
