@@ -95,9 +95,9 @@ def test_the_embedded_engine_runs_delta_rules() -> None:
 
 def test_a_decision_of_the_embedded_engine_has_its_alternatives() -> None:
     text = explain.text(compiled(CLOSURE), "plan", explain.Setting("embedded"))
-    assert "strategy, decided by the facts:\n    carried: if its rules read at least 1,000" in text
+    assert "strategy, decided by the facts:\n    condensed: if its rules read" in text
     assert "rounds: if they read fewer" in text
-    assert "held as, decided by the facts:\n    ranges: by shape carried" in text
+    assert "held as, decided by the facts:\n    ranges: by solver condensed" in text
     assert "1) scan δtc(A, C)\n    2) look up arc(C, B) by A" in text
 
 
@@ -107,7 +107,7 @@ def test_groups_that_still_change_are_indexed_by_what_is_looked_up() -> None:
     sp(A, B, mmin<D + E>) <- sp(A, C, D), sp(C, B, E). query sp(A, B, D)."""
     text = explain.text(compiled(program), "plan", explain.Setting("embedded"))
     assert text.endswith("Arrangements: sp by (A), sp by (B)")
-    assert "    distances: if its rules read at least 1,000 facts" in text
+    assert "    best-first: if its rules read at least 1,000 facts" in text
 
 
 def test_linear_and_non_linear_recursion() -> None:

@@ -254,4 +254,4 @@ def test_sql_keeps_its_columns() -> None:
 
 
 def test_doctests() -> None:
-    assert doctest.testmod(choice) == (0, 2)
+    assert doctest.testmod(choice) == (0, 5)

@@ -17,8 +17,8 @@ from caladan.session.stats import CliqueStats, Stats
 _CLIQUE = re.compile(r"^(?:Clique|Relation) (.+)$")
 _TAKEN = re.compile(r"^  (strategy|held as|small rounds): (.+?) \((.+)\)$")
 _RULE = re.compile(r"  \[(?:of )?rule (\d+)(?:, seed ([^\]]+?))?(?:, [^\]]*)?\]")
-_NO_SHAPE = "its rules are no closure and no generations"
-_IF_SHAPED = "one task by shape"
+_NO_SHAPE = "it is no closure: "
+_IF_SHAPED = "one task by solver"
 _SMALL = "Inputs of at most 2,000,000 facts in all are evaluated by one task"
 _STRATEGY = re.compile(r"\[([^\[\]]+)\](?:\[[\d,]+\])* strategy: (\w+) \(")
 _LOOPS = re.compile(r"\(Driver\) \[([^\[\]]+)\](?:\[[\d,]*\])+$", re.M)

@@ -1,5 +1,6 @@
 """`insert`, `delete`, `replace` and `watch`, as users call them."""
 
+import time
 from typing import Any
 
 import pytest
@@ -220,3 +221,27 @@ def test_a_closure_by_doubling_is_kept_as_a_linear_one() -> None:
     assert set(live["tc"].rows()) == {(2, 3), (2, 1), (3, 1), (7, 8)}
     assert sum(each.recomputed for each in live.stats.cliques) == 0
     assert set(live) == {"tc", "ends", "arc"}
+
+
+GROWING = {
+    "a product": "q(A, B, C) <- z(A), e(B), e(C). query q(A, B, C).",
+    "rounds": "n(X) <- z(X). n(Y) <- n(X), Y = X + 1, Y < 100000000. query n(X).",
+    "groups": "q(A, B, C, count<_>) <- z(A), e(B), e(C), e(_). query q(A, B, C, N).",
+}
+
+
+@pytest.mark.parametrize("limit", [{"timeout": 3}, {"max_facts": 20_000}, {"memory": 10_000_000}])
+@pytest.mark.parametrize("name", GROWING)
+def test_a_change_that_leads_to_too_much_stops(name: str, limit: dict[str, Any]) -> None:
+    db = cal.connect("embedded")
+    db.add("e", [(i,) for i in range(3000)])
+    db.add("z", [(0,)])
+    db.delete("z", [(0,)])
+    text = GROWING[name]
+    live = db.watch(text, **limit)
+    started = time.process_time()
+    with pytest.raises(cal.CaladanError, match="C042"):
+        db.insert("z", [(i,) for i in range(100)])
+    assert time.process_time() - started < 3 + 2
+    db.delete("z", [(i,) for i in range(100)])
+    assert live[text[0]].count() == 0

@@ -324,7 +324,9 @@ def _is_delta(node: Operator) -> bool:
 def _strategy(outlook: Outlook) -> str:
     """The strategy, and why; where sizes decide, the one if much goes in."""
     facts = "" if outlook.facts is None else f"{counted(outlook.facts, 'fact')} go in; "
-    return f"{outlook.large.strategy} ({facts}{outlook.large.reason}{_declined(outlook, '; ')})"
+    sent = "" if outlook.inputs is None else str(outlook.inputs)
+    reason = f"{outlook.large.reason}{'; ' if sent else ''}{sent}{_declined(outlook, '; ')}"
+    return f"{outlook.large.strategy} ({facts}{reason})"
 
 
 def _declined(outlook: Outlook, before: str) -> str:

@@ -28,7 +28,7 @@ from itertools import groupby
 from typing import Final, Protocol, TypeAlias
 
 from caladan.engines.interface import Table
-from caladan.engines.spark.choice import is_one_task, outlooks
+from caladan.engines.spark.choice import TaskMemory, is_one_task, outlooks
 from caladan.explain.delta import delta
 from caladan.explain.frames import frames, one_task
 from caladan.explain.logical import analyzed, logical, optimized
@@ -75,6 +75,7 @@ def _spark(compiled: Compiled, setting: Setting) -> str:
         setting.tasks,
         setting.options,
         has_rdds=setting.engine != "connect",
+        memory=setting.memory,
     )
     if is_one_task(seen):
         tree, title = one_task(program, wanted, seen), "In the task the embedded engine goes"
@@ -119,7 +120,7 @@ class Setting:
 
     What is None is not known: then what depends on it is shown with its alternatives. `options`
     are those of the run; `spark_plans` are Spark's own plans, as pairs of a title and a text;
-    `searched` is what the rules of a run had proposed.
+    `searched` is what the rules of a run had proposed; `memory` what facts may have in a task.
     """
 
     engine: str = "spark"
@@ -128,6 +129,7 @@ class Setting:
     options: Options = field(default_factory=Options)
     spark_plans: Sequence[tuple[str, str]] | None = None
     searched: Searched | None = None
+    memory: TaskMemory | None = None
 
     @cached_property
     def sizes(self) -> Mapping[str, int] | None:

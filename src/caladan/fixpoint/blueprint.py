@@ -1,7 +1,7 @@
 """The plan of a program, as far as it is decided before there are facts: plain data.
 
     blueprint(program)   the column orders that lookups share
-    why_rounds(…)        whether a clique with a shape goes in rounds all the same
+    why_rounds(…)        whether a closure goes in rounds all the same
     said(step)           a step in words
 
 The fewest column orders serve every lookup. A lookup binds some columns of a relation; an order
@@ -11,14 +11,14 @@ next, so the fewest orders are the fewest chains that cover all sets (Dilworth),
 matching of sets with larger ones.
 
 The engine runs it and explain prints it. What waits for facts (the order of atoms where several
-may be next, whether a shape pays) is decided by the same functions, then with sizes.
+may be next, whether a closure pays) is decided by the same functions, then with sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from caladan.analysis.core import Term
 from caladan.columns.packed import Orders, straight_order
@@ -41,13 +41,11 @@ from caladan.join.access import (
 )
 from caladan.join.orders import join_order
 from caladan.join.route import body_route
+from caladan.plan.recursion import Closure, factor
+from caladan.plan.weights import Refused
 from caladan.program import Comparison, Function, Variable, thresholds
 from caladan.rules.body import Body, Scan, Version, names
 from caladan.rules.program import DeltaClique, DeltaProgram
-
-if TYPE_CHECKING:
-    from caladan.rules.shapes.forms import Shape
-from collections.abc import Iterable
 
 ROUNDS: Final = "rounds"  # the strategy that evaluates everything
 OVERLAY: Final = "overlay"  # that of rules on top of layouts
@@ -111,7 +109,7 @@ class Foreseen:
         return self.can_bind(relation, column)
 
 
-# ── Shapes or rounds ─────────────────────────────────────────────────────────────────────────────
+# ── Closures or rounds ────────────────────────────────────────────────────────────────────────────
 
 
 def facts_read(clique: DeltaClique) -> Iterator[str]:
@@ -122,20 +120,19 @@ def facts_read(clique: DeltaClique) -> Iterator[str]:
 
 
 def why_rounds(facts: int | None) -> str | None:
-    """Why a clique goes in rounds even if it has a shape; None if nothing speaks for that."""
+    """Why a clique goes in rounds even if it is a closure; None if nothing speaks for that."""
     if facts is not None and facts < thresholds.now.shape:
         return f"its rules read fewer than {thresholds.now.shape:,} facts"
     return None
 
 
-def shape_of(clique: DeltaClique, program: DeltaProgram) -> str | Shape:
-    """The shape of a clique, or why it has none."""
-    from caladan.rules.shapes.recognise import recognise
-
-    found = recognise(clique, program.relations)
-    if found is None:
-        return "its rules are no closure and no generations"
-    return found
+def closure_of(clique: DeltaClique, program: DeltaProgram) -> str | Closure:
+    """The closure that a clique computes, or why it is none."""
+    rules = (each.rule for each in clique.delta_rules)
+    try:
+        return factor(clique.relations, rules, program.relations)
+    except Refused as reason:
+        return f"it is no closure: {reason}"
 
 
 # ── In words ─────────────────────────────────────────────────────────────────────────────────────

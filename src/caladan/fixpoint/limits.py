@@ -173,6 +173,10 @@ class Limits:
         """Those that are derived now."""
         self.memory = Memory(options.memory)
 
+    def restart(self) -> None:
+        """A change of facts has as much time as a run."""
+        self.deadline = deadline(self._options.timeout)
+
     def enter(self, relations: Sequence[str]) -> None:
         """Relations that are derived from now on, to be named if a limit is reached."""
         self.relations = relations

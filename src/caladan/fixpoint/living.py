@@ -186,6 +186,7 @@ class Living:
         """
         changed: dict[str, Change] = {}
         touched: list[StoredRelation] = []
+        self._wiring.restart()
         try:
             if self._contents or self._transient:
                 self._empty(inserted, changed, touched)
@@ -193,7 +194,8 @@ class Living:
                 if name not in self._transient:
                     less, more = (deleted or {}).get(name, NOTHING), inserted.get(name, NOTHING)
                     self._alter(self._given[name], less, more, changed, touched)
-            for repair in self._repairs:
+            for made, repair in zip(self._wiring.cliques, self._repairs, strict=True):
+                self._limits.enter(made.clique.relations)
                 if not repair.inputs.isdisjoint(changed) or self._is_broken:
                     repair.update(changed, self._contents, anew=self._is_broken)
                     touched += repair.relations

@@ -196,6 +196,7 @@ class Improvement(Recomputation):
         while sum([head.improve() for head in self._heads.values()]):
             number += 1
             self._wiring.limits.rounds(number)
+            self._wiring.look()
             for rule in self._rounds:
                 rule.run()
             for relation in self.relations:
@@ -265,10 +266,12 @@ class Regrouping(Recomputation):
         self._groups.relation.clear()
 
     def _touched(self, changed: Mapping[str, Change]) -> Batch:
+        known = self.relations[0].count()
         for each in self._touching:
             for batch in changed.get(each.variant.relation, ()):
                 if batch[1] and self._info.group:
-                    each.run(self._sinks[each], batch)
+                    sink = self._sinks[each]
+                    each.run(sink, batch, self._wiring.collecting(self._groups, sink, known))
         return taken(self._groups)
 
     def _regroup(self, groups: Batch) -> None:
@@ -277,7 +280,8 @@ class Regrouping(Recomputation):
         for each in self._regrouping:
             keys = self._wiring.classes.keys(each.rule)
             with blamed(each.variant.rule):
-                each.run(head.sink(each.rule, each.plan, keys), groups)
+                sink = head.sink(each.rule, each.plan, keys)
+                each.run(sink, groups, self._wiring.collecting(head, sink))
         with blamed(self._regrouping[0].variant.rule):
             head.flip()
         (relation,) = self.relations

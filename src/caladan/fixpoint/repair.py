@@ -15,14 +15,12 @@ last resort of every other case too. Aggregates are in regroup.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from caladan.columns.layout import Layout
 from caladan.columns.membership import stamps
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.fixpoint import Fixpoint
-from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.losses import (
     NOTHING,
     Change,
@@ -104,10 +102,10 @@ class Recomputation:
         for name in self._members:
             kept = wiring.relations[given_of(wiring.program.relations[name]).name]
             given[name] = [listed(kept)]
-        limits = Limits(replace(wiring.options, timeout=None))
         evaluation = Fixpoint(
-            wiring.plan, wiring.classes, given, limits, wiring.listener, wiring.options.search
-        )
+            wiring.plan, wiring.classes, given, wiring.limits, wiring.listener,
+            wiring.options.search,
+        )  # fmt: skip
         evaluation.adopt(
             {n: r for n, r in wiring.relations.items() if n not in self._members}
         )  # fmt: skip
@@ -144,12 +142,13 @@ class OwnRule:
         self.plan = wiring.planned(rule)
         self._seed = wiring.relations[rule.rule.atoms[rule.seed or 0].relation]
         self._sink = sink(rule, self.plan)
+        self._look = wiring.look
 
     def run(self) -> None:
         """Hand the solutions that start from what is new to its sink."""
         if self._seed.delta_count():
             with blamed(self.rule.rule):
-                self.plan.run(self._sink, lambda: None)
+                self.plan.run(self._sink, self._look)
 
 
 class Rounds(Recomputation):
@@ -172,7 +171,7 @@ class Rounds(Recomputation):
         self._tiny = TinyRounds(
             list(self._heads.values()),
             [(self._heads[each.rule.rule.head], each.plan) for each in self._rounds],
-            Limits(replace(wiring.options, timeout=None)),
+            wiring.limits,
             lambda _: None,
         )
 
@@ -184,7 +183,8 @@ class Rounds(Recomputation):
             while new:
                 number += 1
                 limits.rounds(number)
-                if self._tiny.run(None, None)[0]:
+                self._wiring.look()
+                if self._tiny.run(None, self._wiring.facts_left())[0]:
                     new = sum(relation.delta_count() for relation in self.relations)
                     continue
                 for rule in self._rounds:

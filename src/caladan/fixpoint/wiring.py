@@ -14,6 +14,7 @@ For each clique how it is kept true, and the variants of its rules that this tak
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -24,7 +25,7 @@ from typing import TypeAlias
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.blueprint import Blueprint
-from caladan.fixpoint.heads import PlainHead
+from caladan.fixpoint.heads import PlainHead, RelationHead
 from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.seeds import Seed
 from caladan.join.classes import Classes
@@ -51,6 +52,8 @@ from caladan.rules.variants import (
 )
 
 _SEVERAL = "several best values, or one of all facts: what goes has them evaluated anew"
+
+_PACE = 0.1  # seconds between two counts of facts and bytes
 
 Relations: TypeAlias = Mapping[str, StoredRelation]
 
@@ -106,7 +109,9 @@ class PreparedVariant:
         seed: Seed | None,
         rule: DeltaRule,
         guard: Sequence[StoredRelation],
+        look: Callable[[], None],
     ) -> None:
+        self._look = look
         self.variant = variant
         self.plan = plan
         self.seed = seed
@@ -114,15 +119,24 @@ class PreparedVariant:
         self._guard = guard  # without facts in all of these there is no solution
 
     def run(
-        self, sink: Sink, batch: Batch | None = None, check: Callable[[], None] = lambda: None
+        self, sink: Sink, batch: Batch | None = None, check: Callable[[], None] | None = None
     ) -> None:
-        """Hand all solutions that start from some facts to a sink; `check` may raise meanwhile."""
+        """Hand all solutions that start from some facts to a sink.
+
+        Limits are looked at meanwhile, and `check` may raise.
+        """
+
+        def both() -> None:
+            self._look()
+            if check is not None:
+                check()
+
         for relation in self._guard:
             if not relation.count():
                 return
         if self.seed is not None and batch is not None:
             self.seed.put(batch)
-        self.plan.run(sink, check)
+        self.plan.run(sink, self._look if check is None else both)
         sink.finish()
 
 
@@ -142,6 +156,7 @@ class Wiring:
         self.options = options
         self.listener = listener
         self.variants: list[DeltaRule] = []
+        self._derived = [name for clique in program.cliques for name in clique.relations]
         self._places = count(1 + max((rule.rule.place for rule in program.rules), default=0))
         derived = {name for clique in program.cliques for name in clique.relations}
         infos = program.relations
@@ -288,7 +303,57 @@ class Wiring:
         self.classes = classes
         self.relations = relations
         self.limits = limits
+        self._next_look = 0.0
         self.seeds = {name: Seed(info.arity) for name, info in self.aliases.items()}
+
+    def restart(self) -> None:
+        """A change begins: what it leads to may take as long as a run."""
+        self.limits.restart()
+        self._next_look = time.monotonic() + _PACE
+
+    def look(self) -> None:
+        """Stop if a limit is reached; facts and bytes are counted now and then."""
+        self.limits.seconds()
+        if time.monotonic() > self._next_look:
+            self._count()
+            self._next_look = time.monotonic() + _PACE
+
+    def facts_left(self) -> int | None:
+        """How many more facts are too many."""
+        if self.limits.max_facts is None:
+            return None
+        return self.limits.facts_left(sum(self.relations[n].count() for n in self._derived))
+
+    def collecting(self, head: RelationHead, sink: Sink, known: int = 0) -> Callable[[], None]:
+        """What to look at while solutions are collected beside the relations.
+
+        Of the facts that these are of, so many may be `known`, and about to go.
+        """
+
+        def check() -> None:
+            relations = self.relations
+            try:
+                needed = 2 * head.pending_bytes + sink.nbytes()
+                self.limits.memory.require(needed, lambda: relations)
+            except MemoryError:
+                raise self.limits.out_of_memory() from None
+            most = self.limits.max_facts
+            if most is not None and head.pending_rows > most + known:
+                self.limits.facts(head.count_pending() - known)
+
+        return check
+
+    def _count(self) -> None:
+        limits, relations = self.limits, self.relations
+        pending = sum(each.pending_bytes for each in relations.values())
+        try:
+            limits.memory.settle(lambda: relations)
+            limits.memory.require(2 * pending, lambda: relations)
+        except MemoryError:
+            raise limits.out_of_memory() from None
+        derived, most = [relations[name] for name in self._derived], limits.max_facts
+        if most is not None and sum(r.count() + r.pending_rows for r in derived) > most:
+            limits.facts(sum(r.count() + r.count_pending() for r in derived))
 
     def prepared(
         self, variant: Variant, instead: Relations = MappingProxyType({})
@@ -307,7 +372,7 @@ class Wiring:
         atoms = variant.delta.body.atoms
         others = dict.fromkeys(s.relation for s in atoms if s.version is Version.NEW)
         guard = [self.relations[name] for name in others]
-        return PreparedVariant(variant, plan, seed, variant.delta, guard)
+        return PreparedVariant(variant, plan, seed, variant.delta, guard, self.look)
 
     def _sample(self, alias: RelationInfo) -> Batch:
         """Some facts, for the order of a plan to be measured on."""

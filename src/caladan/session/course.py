@@ -468,7 +468,8 @@ class Course:
         if wants_spark and tables is not None:
             given = self._engine.plans(compiled.delta, tables, options, is_all_there=not lacks)
         searched = None if stats is None else stats.searched
-        return Setting(name, tasks, None if lacks else tables, options, given, searched)
+        memory = self._engine.memory if master is None else None
+        return Setting(name, tasks, None if lacks else tables, options, given, searched, memory)
 
     def _library(self, body: str) -> Library:
         """The relations a body mentions, for the search; data stays encoded between questions."""

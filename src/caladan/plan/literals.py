@@ -16,12 +16,12 @@ Literal: TypeAlias = CoreAtom | Comparison
 TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "~=": "~="}
 
 
-def simplified(rule: CoreRule) -> CoreRule:
+def inline_definitions(rule: CoreRule) -> CoreRule:
     """A rule without the variables that a comparison defines: D = E + 1 is said where D stood."""
-    return defined(rule, ())[0]
+    return inline_definitions_in(rule, ())[0]
 
 
-def defined(
+def inline_definitions_in(
     rule: CoreRule, beside: tuple[tuple[Expression, ...], ...]
 ) -> tuple[CoreRule, tuple[tuple[Expression, ...], ...]]:
     """The same, with expressions beside the rule that read its variables."""
@@ -34,7 +34,9 @@ def defined(
         (rule.arguments, comparisons, beside),
         lambda node: value if node == Variable(name) else None,
     )
-    return defined(replace(rule, arguments=arguments, comparisons=comparisons), beside)
+    return inline_definitions_in(
+        replace(rule, arguments=arguments, comparisons=comparisons), beside
+    )
 
 
 def _definition(rule: CoreRule) -> tuple[str, Expression, Comparison] | None:
@@ -67,7 +69,7 @@ def literal_names(*literals: Literal) -> frozenset[str]:
     )
 
 
-def named(terms: Iterable[object]) -> tuple[str, ...]:
+def variable_names(terms: Iterable[object]) -> tuple[str, ...]:
     """The variables among some terms, each once."""
     return tuple(dict.fromkeys(t.name for t in terms if isinstance(t, Variable)))
 
@@ -78,7 +80,7 @@ def without(literals: Iterable[Literal], some: Iterable[Literal]) -> list[Litera
     return [each for each in literals if all(each is not other for other in gone)]
 
 
-def connected(
+def connect(
     literals: Sequence[Literal], start: Iterable[str], stop: str = ""
 ) -> tuple[list[Literal], set[str]]:
     """The literals that share variables with `start`, directly or through each other.
@@ -111,7 +113,7 @@ def is_plain(rule: CoreRule) -> bool:
     return len(names) == len(rule.arguments) == len(set(names))
 
 
-def are_apart(literal: Literal, one: str, other: str) -> bool:
+def tests_difference(literal: Literal, one: str, other: str) -> bool:
     """Whether a literal says that two variables differ, and no more."""
     return (
         isinstance(literal, Comparison)
