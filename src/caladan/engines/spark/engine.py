@@ -98,7 +98,7 @@ class SparkEngine:
         events.tell(RunStarted(self.name, len(program.cliques)))
         tables = cast("Mapping[str, SparkTable]", store)
         _tell_reading(tables, events)
-        workspace = Workspace(self._child, staging=self._staging)
+        workspace = Workspace(self._child, staging=self._staging, asked=options.partitions)
         workspace.ship = self._ship
         tag = new_tag()
         if not self._is_connect:
@@ -186,7 +186,7 @@ class SparkEngine:
             seen = outlooks(
                 program, sizes, self.tasks, options, has_rdds=has_rdds, memory=self.memory
             )
-            workspace = Workspace(self._child, staging=self._staging)
+            workspace = Workspace(self._child, staging=self._staging, asked=options.partitions)
             return plans.plans(program, tables, workspace, seen)
         except (PySparkException, Py4JError) as problem:
             raise diagnosed(problem) from None
