@@ -25,6 +25,7 @@ ROWS = (
     ("columns",),  # words, runs, layouts, kernels
     ("join",),  # bodies over columns
     ("fixpoint",),  # rounds, relations and groups, shapes
+    ("incremental",),  # relations that follow their data: wiring, deletions, aggregates
     ("engines",),  # embedded, spark, reference
     ("sql",),  # what of a RaSQL script is SQL, and who runs it
     ("explain",),

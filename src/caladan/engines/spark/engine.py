@@ -37,7 +37,7 @@ from caladan.rules.program import DeltaProgram
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from caladan.fixpoint.living import Living
+    from caladan.incremental.program import IncrementalProgram
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class SparkEngine:
         events.tell(RunStarted(self.name, len(program.cliques)))
         tables = cast("Mapping[str, SparkTable]", store)
         _tell_reading(tables, events)
-        workspace = Workspace(self._child, staging=self._staging)
+        workspace = Workspace(self._child, staging=self._staging, asked=options.partitions)
         workspace.ship = self._ship
         tag = new_tag()
         if not self._is_connect:
@@ -134,7 +134,7 @@ class SparkEngine:
 
     def watch(
         self, program: DeltaProgram, store: Store, options: Options, events: Listener
-    ) -> Living:
+    ) -> IncrementalProgram:
         """The relations of a program, kept true in the driver while facts come and go."""
         from caladan.engines.embedded.engine import EmbeddedEngine
         from caladan.engines.embedded.tables import LoadedTable
@@ -186,7 +186,7 @@ class SparkEngine:
             seen = outlooks(
                 program, sizes, self.tasks, options, has_rdds=has_rdds, memory=self.memory
             )
-            workspace = Workspace(self._child, staging=self._staging)
+            workspace = Workspace(self._child, staging=self._staging, asked=options.partitions)
             return plans.plans(program, tables, workspace, seen)
         except (PySparkException, Py4JError) as problem:
             raise diagnosed(problem) from None

@@ -1,4 +1,4 @@
-"""Wiring: what can be decided about living relations before any of them changes.
+"""Wiring: what can be decided about relations that follow their data before any of them changes.
 
 For each clique how it is kept true, and the variants of its rules that this takes:
 
@@ -27,7 +27,7 @@ from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.blueprint import Blueprint
 from caladan.fixpoint.heads import PlainHead, RelationHead
 from caladan.fixpoint.limits import Limits
-from caladan.fixpoint.seeds import Seed
+from caladan.incremental.seeds import Seed
 from caladan.join.classes import Classes
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
@@ -383,7 +383,7 @@ class Wiring:
         return columns, len(facts[0]) if facts else 0
 
     def planned(self, rule: DeltaRule, instead: Relations = MappingProxyType({})) -> RulePlan:
-        """A plan of a rule over the living relations, or others in the place of some."""
+        """A plan of a rule over the incremental relations, or others in the place of some."""
         body = rule.body.separated
         domains = self.classes.variables(rule.rule, body)
         relations = {scan.relation: self._relation(scan) for scan in body.atoms}

@@ -9,7 +9,7 @@ leads to them, and join the inserts in the rounds. Where all facts of a clique a
 after a run by shapes, this is the delete-and-rederive of the textbooks.
 
 If too much would go, the clique is evaluated anew and compared with what there was. That is the
-last resort of every other case too. Aggregates are in regroup.py.
+last resort of every other case too. Aggregates are in aggregate_maintenance.py.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from caladan.columns.layout import Layout
 from caladan.columns.membership import stamps
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.fixpoint import Fixpoint
-from caladan.fixpoint.losses import (
+from caladan.fixpoint.small_rounds.choice import TinyRounds
+from caladan.incremental.deletions import (
     NOTHING,
     Change,
     FactCandidates,
-    Losses,
     Order,
     TooMuchGoneError,
+    UnsupportedFacts,
     listed,
     sink_of,
     those,
 )
-from caladan.fixpoint.small_rounds.choice import TinyRounds
-from caladan.fixpoint.wiring import CliqueWiring, PreparedVariant, Wiring
+from caladan.incremental.wiring import CliqueWiring, PreparedVariant, Wiring
 from caladan.join.arithmetic import blamed
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
@@ -133,7 +133,7 @@ class Recomputation:
 
 
 class OwnRule:
-    """A delta rule of a clique's own, over its living relations."""
+    """A delta rule of a clique's own, over its incremental relations."""
 
     def __init__(
         self, rule: DeltaRule, wiring: Wiring, sink: Callable[[DeltaRule, RulePlan], Sink]
@@ -227,8 +227,8 @@ class FactRepair(Rounds):
             for name, relation in zip(self._members, self.relations, strict=True)
         }
         ages: Order = lambda name, *facts: wiring.relations[name].ranks(*facts)  # noqa: E731
-        self._losses = Losses(wiring, made, candidates, ages)
-        for each in self._losses.supporting:
+        self._deletions = UnsupportedFacts(wiring, made, candidates, ages)
+        for each in self._deletions.supporting:
             self._sinks[each] = sink_of(each, self._heads[each.rule.rule.head])
 
     def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
@@ -238,10 +238,10 @@ class FactRepair(Rounds):
             self._recompute()
         else:
             try:
-                self._losses.find(changed)
+                self._deletions.find(changed)
             except (TooMuchGoneError, ArithmeticError):
                 # Solutions that were never there may fail to be computed.
-                self._losses.clear()
+                self._deletions.clear()
                 self._recompute()
             else:
                 self._gain(changed)
@@ -252,7 +252,7 @@ class FactRepair(Rounds):
             for name, relation in zip(self._members, self.relations, strict=True):
                 gone = relation.changes()[1]
                 if gone[1]:
-                    for each in self._losses.supporting:
+                    for each in self._deletions.supporting:
                         if each.rule.rule.head == name:
                             with blamed(each.variant.rule):
                                 each.run(self._sinks[each], gone)
@@ -262,7 +262,7 @@ class FactRepair(Rounds):
     def calm(self) -> None:
         """A change was given up half-way: nothing is left to be taken in."""
         super().calm()
-        self._losses.clear()
+        self._deletions.clear()
 
 
 def derive(

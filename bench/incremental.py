@@ -1,6 +1,6 @@
-"""Living relations: a change of one fact beside evaluating the program anew, in one run.
+"""Incremental relations: a change of one fact beside evaluating the program anew, in one run.
 
-    python -m bench.living [CASE…]
+    python -m bench.incremental [CASE…]
 
 CPU seconds of `db.insert` or `db.delete` while the program is watched, the median of several facts,
 beside `db.run` of the same program over the same data in the same session (its data is encoded, its

@@ -1,13 +1,14 @@
-"""Living relations: what a program derives, kept true while facts come and go.
+"""Incremental relations: what a program derives, kept true while facts come and go.
 
-    Living(program, given, options, listener)     evaluates once, and wires everything for later
-    living.change(inserted, deleted) ─► Changes   what that adds to and removes from each relation
-    living.relations[name]                        a relation as it is now
+    IncrementalProgram(program, given, options, listener)
+                                                   evaluates once, and wires everything for later
+    made.change(inserted, deleted) ─► Changes      what that adds to and removes from each relation
+    made.relations[name]                           a relation as it is now
 
-Everything that can be decided before a change comes is decided when a `Living` is made: the
-variants of every rule (rules/variants.py), their plans, the column orders they look relations up
-by. A change then goes through the cliques in order, and only through those that read something
-which changed (repair.py). What it costs follows what it changes, not what is there.
+Everything that can be decided before a change comes is decided when an `IncrementalProgram` is
+made: the variants of every rule (rules/variants.py), their plans, the column orders they look
+relations up by. A change then goes through the cliques in order, and only through those that read
+something which changed (repair.py). What it costs follows what it changes, not what is there.
 
 Domains stay open: facts may bring values that nobody has seen. Facts that are deleted stay hidden
 in their runs until there are many of them (columns/membership.py).
@@ -30,20 +31,22 @@ from caladan.data.schema import arrow_schema, table_of
 from caladan.fixpoint.blueprint import blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits
-from caladan.fixpoint.losses import NOTHING, Change
-from caladan.fixpoint.regroup import Improvement, Regrouping
-from caladan.fixpoint.repair import FactRepair, Recomputation, Renewal, Repair
-from caladan.fixpoint.wiring import Upkeep, Wiring
+from caladan.incremental.aggregate_maintenance import BestValueMaintenance, GroupMaintenance
+from caladan.incremental.deletions import NOTHING, Change
+from caladan.incremental.repair import FactRepair, Recomputation, Renewal, Repair
+from caladan.incremental.wiring import Upkeep, Wiring
 from caladan.join.classes import Classes
 from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 from caladan.rules.variants import given_of, linear
 
-_KINDS: dict[Upkeep, type[FactRepair | Regrouping | Improvement | Recomputation | Renewal]] = {
+_KINDS: dict[
+    Upkeep, type[FactRepair | GroupMaintenance | BestValueMaintenance | Recomputation | Renewal]
+] = {
     Upkeep.REPAIRED: FactRepair,
-    Upkeep.REGROUPED: Regrouping,
-    Upkeep.IMPROVED: Improvement,
+    Upkeep.REGROUPED: GroupMaintenance,
+    Upkeep.IMPROVED: BestValueMaintenance,
     Upkeep.RECOMPUTED: Recomputation,
     Upkeep.RENEWED: Renewal,
 }
@@ -64,7 +67,7 @@ class Changes:
         return self.by_relation.get(relation, (NOTHING, NOTHING))[1]
 
 
-class Living:
+class IncrementalProgram:
     """The relations of a program over facts that change.
 
     `given` has the facts from data and from the program's text; `transient` names relations that

@@ -1,9 +1,10 @@
-"""Losses: which facts a change leaves without a derivation.
+"""Deletions: which facts a change leaves without a derivation.
 
 Candidates are the heads of solutions that had a fact which is gone. Each of them stays if a rule
 derives it from facts that come before it in an order, for then it does not stand on itself in a
-circle; else it goes, and what was derived from it is a candidate next (`Losses`). Of sets the order
-is that in which facts were derived; best values (regroup.py) have their own.
+circle; else it goes, and what was derived from it is a candidate next (`UnsupportedFacts`). Of
+sets the order is that in which facts were derived; best values (aggregate_maintenance.py) have
+their own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from caladan.columns.layout import Layout, Mask, Words, concatenated
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.heads import PlainHead
-from caladan.fixpoint.wiring import CliqueWiring, PreparedVariant, Wiring
+from caladan.incremental.wiring import CliqueWiring, PreparedVariant, Wiring
 from caladan.join.frontier import Bindings
 from caladan.join.walk import Sink
 from caladan.program import thresholds
@@ -61,7 +62,7 @@ class TooMuchGoneError(Exception):
     """A repair would cost more than an evaluation."""
 
 
-class LossCandidates(Protocol):
+class DeletionCandidates(Protocol):
     """What may have to go: solutions with a fact that is gone lead to it."""
 
     def sink(self, each: PreparedVariant) -> Sink:
@@ -102,14 +103,14 @@ Order: TypeAlias = Callable[[str, Sequence[Words], int], NDArray[Any]]
 """Numbers of facts of a relation: one derived from facts with smaller ones stands not on itself."""
 
 
-class Losses:
+class UnsupportedFacts:
     """What a clique loses: candidates that nothing supports, and what was derived from these."""
 
     def __init__(
         self,
         wiring: Wiring,
         made: CliqueWiring,
-        candidates: Mapping[str, LossCandidates],
+        candidates: Mapping[str, DeletionCandidates],
         order: Order,
     ) -> None:
         self._relations = {name: wiring.relations[name] for name in made.clique.relations}

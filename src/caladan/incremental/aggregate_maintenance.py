@@ -1,12 +1,12 @@
 """Repairs of aggregates: groups that changed, and best values in recursion.
 
-Where nothing is recursive, the groups of what changed are added up anew (`Regrouping`).
+Where nothing is recursive, the groups of what changed are added up anew (`GroupMaintenance`).
 
-Best values inside of recursion (`Improvement`) are facts like any other, one for each group. What
-comes improves some of them, round after round. What goes may have given the best value of a group:
-that fact is a candidate, and stays if a rule derives it from better values, which cannot stand on
-it; else it goes, with what was derived from it. Then the groups that are left without a value get
-the best that rules still derive for them, and those join the improvements.
+Best values inside of recursion (`BestValueMaintenance`) are facts like any other, one for each
+group. What comes improves some of them, round after round. What goes may have given the best value
+of a group: that fact is a candidate, and stays if a rule derives it from better values, which
+cannot stand on it; else it goes, with what was derived from it. Then the groups that are left
+without a value get the best that rules still derive for them, and those join the improvements.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from caladan.columns.layout import Counts, Mask, Words, concatenated
 from caladan.columns.ranks import Ranks
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.groups import AggregateHead, Contributions
-from caladan.fixpoint.losses import (
+from caladan.incremental.deletions import (
     NOTHING,
     Change,
-    Losses,
     TooMuchGoneError,
+    UnsupportedFacts,
     listed,
     taken,
     those,
 )
-from caladan.fixpoint.repair import OwnRule, Recomputation, derive
-from caladan.fixpoint.wiring import CliqueWiring, PreparedVariant, Wiring
+from caladan.incremental.repair import OwnRule, Recomputation, derive
+from caladan.incremental.wiring import CliqueWiring, PreparedVariant, Wiring
 from caladan.join.arithmetic import blamed
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
@@ -120,7 +120,7 @@ class BestCandidates:
         return ranks[: len(new)], ranks[len(new) :]
 
 
-class Improvement(Recomputation):
+class BestValueMaintenance(Recomputation):
     """Best values in recursion."""
 
     def __init__(self, wiring: Wiring, made: CliqueWiring) -> None:
@@ -143,10 +143,10 @@ class Improvement(Recomputation):
         self._read = {
             (atom.relation, atom.negated) for each in made.gaining for atom in each.rule.atoms
         }
-        self._losses = self._wired_losses(domains) if made.losing else None
+        self._deletions = self._wired_deletions(domains) if made.losing else None
 
-    def _wired_losses(self, domains: Mapping[str, Sequence[Domain]]) -> Losses | None:
-        """What finds losses; None where values have no numbers in their order."""
+    def _wired_deletions(self, domains: Mapping[str, Sequence[Domain]]) -> UnsupportedFacts | None:
+        """What finds them; None where values have no numbers in their order."""
         infos = {name: self._wiring.program.relations[name] for name in self._members}
         places = {name: (domains[name], *_value(infos[name])) for name in self._members}
         if any(isinstance(of[column], TextDomain) for of, column, _ in places.values()):
@@ -161,7 +161,7 @@ class Improvement(Recomputation):
             name: BestCandidates(infos[name], domains[name], relation)
             for name, relation in zip(self._members, self.relations, strict=True)
         }
-        return Losses(self._wiring, self._made, candidates, order)
+        return UnsupportedFacts(self._wiring, self._made, candidates, order)
 
     def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
         """Let values go that nothing supports any more, then improve what can be."""
@@ -170,10 +170,10 @@ class Improvement(Recomputation):
             changed[name][0 if negated else 1][1] for name, negated in self._read if name in changed
         )
         try:
-            if anew or (lost and self._losses is None):
+            if anew or (lost and self._deletions is None):
                 raise TooMuchGoneError
-            if lost and self._losses is not None:
-                self._losses.find(changed)
+            if lost and self._deletions is not None:
+                self._deletions.find(changed)
         except (TooMuchGoneError, ArithmeticError):
             self._forget()
             self._recompute()
@@ -220,8 +220,8 @@ class Improvement(Recomputation):
     def _forget(self) -> None:
         for head in self._heads.values():
             head.clear()
-        if self._losses is not None:
-            self._losses.clear()
+        if self._deletions is not None:
+            self._deletions.clear()
 
 
 def _value(info: RelationInfo) -> tuple[int, bool]:
@@ -230,7 +230,7 @@ def _value(info: RelationInfo) -> tuple[int, bool]:
     return column, function.is_least
 
 
-class Regrouping(Recomputation):
+class GroupMaintenance(Recomputation):
     """Aggregates: the groups that changed are added up anew."""
 
     def __init__(self, wiring: Wiring, made: CliqueWiring) -> None:
