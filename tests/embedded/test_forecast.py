@@ -222,4 +222,4 @@ def test_a_program_without_rules() -> None:
 
 
 def test_doctests() -> None:
-    assert doctest.testmod(blueprints) == (0, 5)
+    assert doctest.testmod(blueprints) == (0, 10)

@@ -16,7 +16,7 @@ may be next, whether a closure pays) is decided by the same functions, then with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -39,7 +39,7 @@ from caladan.join.access import (
     Semijoin,
     keys,
 )
-from caladan.join.orders import join_order
+from caladan.join.choice import Chosen, join_order
 from caladan.join.route import body_route
 from caladan.plan.recursion import Closure, factor
 from caladan.plan.weights import Refused
@@ -84,7 +84,7 @@ def blueprint(program: DeltaProgram) -> Blueprint:
 
 
 def _guessed(body: Body, traits: Foreseen) -> list[Access]:
-    return body_route(body, join_order(body, [1] * len(body.atoms), traits), traits)
+    return body_route(body, join_order(body, [1] * len(body.atoms), traits).atoms, traits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +182,29 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
             return f"compute {step.variable}"
         case Check():
             return f"check {', '.join(sorted(names(step.comparison)))}".rstrip()
+
+
+def weighed(
+    choices: Iterable[Chosen], atoms: Sequence[Scan], shown: Callable[[Scan], Scan] = lambda s: s
+) -> Iterator[str]:
+    """What the order of a body's atoms was chosen by: all facts to start from, then of a solution.
+
+    >>> from caladan.rules.body import Column, ScanKind, Type
+    >>> columns = (Column("A", Type.LONG), Column("B", Type.LONG))
+    >>> names = (Variable("A"), Variable("B"))
+    >>> atoms = [Scan(name, names, columns, ScanKind.BASE) for name in ("arc", "few")]
+    >>> list(weighed([Chosen(1, {0: 300, 1: 10}, is_start=True)], atoms))
+    ['start from few(A, B) 10, not arc(A, B) 300']
+    """
+    for each in choices:
+        ranked = sorted(each.estimates, key=lambda i: (i != each.atom, each.estimates[i], i))
+        found = [f"{atom(shown(atoms[i]))} {_estimate(each.estimates[i])}" for i in ranked]
+        how = "start from {}" if each.is_start else "then {} a solution"
+        yield f"{how.format(found[0])}, not {', '.join(found[1:])}"
+
+
+def _estimate(estimate: float) -> str:
+    return f"{estimate:,.0f}" if estimate >= 10 or estimate == int(estimate) else f"{estimate:.1f}"
 
 
 def _amount(amount: Amount, steps: Iterable[Access]) -> str:

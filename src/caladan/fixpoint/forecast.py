@@ -23,16 +23,16 @@ from caladan.fixpoint.blueprint import (
     Foreseen,
     closure_of,
     facts_read,
+    weighed,
     why_rounds,
 )
 from caladan.fixpoint.rehearsal import Rehearsal
 from caladan.fixpoint.shapes.forecast import Top, folds, links, top
 from caladan.join.access import Access
+from caladan.join.choice import orders
 from caladan.join.classes import Classes
 from caladan.join.eager import amounts
-from caladan.join.orders import orders
-from caladan.join.route import body_route
-from caladan.join.search_route import guided_route
+from caladan.join.route import body_route, guided_route
 from caladan.plan.recursion import Closure, Split
 from caladan.program import Constant, Variable, thresholds
 from caladan.program.options import Options
@@ -62,6 +62,8 @@ class RuleForecast:
     plans: tuple[tuple[Access, ...], ...] | None
     is_spare: bool = False
     when: str = ""
+    weighed: tuple[str, ...] = ()
+    """What its order was chosen by, where that is known before the run."""
 
     @property
     def seed(self) -> str | None:
@@ -159,7 +161,7 @@ def _clique(
         choice = _topped(choice, above, is_recursive=clique.is_recursive)
     is_shaped = all(each.name != ROUNDS for each in choice.strategies)
     rules = (
-        *(RuleForecast(rule, _plans(rule, traits, known)) for rule in clique.exit_rules),
+        *(_forecast(rule, traits, known) for rule in clique.exit_rules),
         *(RuleForecast(r, _plans(r, traits, known), is_shaped) for r in clique.delta_rules),
     )
     solving = [] if above is None else list(above.solving)
@@ -333,6 +335,15 @@ def _stored(clique: DeltaClique, known: Rehearsal | None) -> tuple[Option, ...]:
 
 
 # ── Rules ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _forecast(rule: DeltaRule, traits: Foreseen, known: Rehearsal | None) -> RuleForecast:
+    if known is None or rule.seed is not None or not known.has(rule.body.read):
+        return RuleForecast(rule, _plans(rule, traits, known))
+    made = known.planner.plan(rule)
+    made.steps()
+    said = tuple(weighed(made.choices, made.body.atoms))
+    return RuleForecast(rule, (tuple(made.accesses or ()),), weighed=said)
 
 
 def _plans(
