@@ -18,9 +18,9 @@ from bench.cases import find
 from caladan.columns.domains import Domain, closed_domain
 from caladan.columns.ranks import arrow_ranks
 from caladan.columns.relation import StoredRelation
+from caladan.join.adaptive import solve
 from caladan.join.constraints.atom import StoredAtom
 from caladan.join.frontier import Bindings
-from caladan.join.guided import solve
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
 from caladan.program import Column, Type, Variable

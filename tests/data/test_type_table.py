@@ -10,18 +10,43 @@ import pyarrow as pa
 import pytest
 
 import caladan
-from caladan.data.schema import ARROW, column_type, spark_type
+from caladan.data.schema import ARROW, column_type, outer_type, spark_type
+from caladan.engines.spark.columns.nested import outer_type as spark_outer_type
 from caladan.engines.spark.columns.types import OUTSIDE
 from caladan.language import parse
 from caladan.program import Type
 from caladan.program.diagnostics import CaladanError
-from caladan.program.types import NAMES, TYPES, decimal, fitting, type_named
+from caladan.program.types import (
+    NAMES,
+    TYPES,
+    decimal,
+    fitting,
+    list_of,
+    struct_of,
+    type_named,
+)
 from caladan.program.values import parse as parse_value, written
 
 KEPT = [type for type in (*TYPES, decimal(10, 2), decimal(38, 0)) if type is not Type.OBJECT]
+PLAIN = [type for type in KEPT if not type.is_nested]
+NESTED = [
+    list_of(Type.STRING),
+    list_of(list_of(decimal(10, 2))),
+    struct_of(("a", Type.DATE), ("b", list_of(Type.LONG))),
+]
 
 
-@pytest.mark.parametrize("type", KEPT, ids=str)
+@pytest.mark.parametrize("type", NESTED, ids=str)
+def test_a_nested_type_is_known_everywhere(type: Type) -> None:
+    assert column_type(outer_type(type)) is type
+    assert spark_type(spark_outer_type(type).simpleString()) is type
+    assert type_named(str(type)) is type
+    assert pickle.loads(pickle.dumps(type)) is type
+    declared = parse(f"database({{p(x: {type})}}).").relations[0].columns[0].type
+    assert declared is type
+
+
+@pytest.mark.parametrize("type", PLAIN, ids=str)
 def test_a_type_is_known_everywhere(type: Type) -> None:
     assert column_type(ARROW[type]) is type
     assert spark_type(type.spark) is type or type.is_unsigned

@@ -62,8 +62,8 @@ def test_examples_on_duckdb(row: AggregateFunction) -> None:
 
 
 def _plain(value: Any) -> Any:
-    return value
+    return tuple(value) if isinstance(value, list) else value
 
 
 def test_what_has_no_counterpart_on_duckdb_is_known() -> None:
-    assert [row.name for row in ROWS if row.duckdb is None] == ["arg_max"]
+    assert [row.name for row in ROWS if row.duckdb is None] == ["arg_max", "top", "bottom"]

@@ -132,7 +132,7 @@ def closed(program: str, arcs: list[tuple[int, int]]) -> tuple[Forecast, Stats]:
 def test_a_closure_is_told_with_its_layout() -> None:
     told, stats = closed(CLOSURE, [(i, i + 1) for i in range(2000)])
     (each,), (done,) = told.cliques, stats.cliques
-    assert [o.name for o in each.strategies] == [done.strategy] == ["carried"]
+    assert [o.name for o in each.strategies] == [done.strategy] == ["condensed"]
     assert each.layouts[0].name == done.layouts["tc"] == "ranges"
     assert "2,000 facts" in each.strategies[0].when
 
@@ -150,7 +150,7 @@ def test_few_facts_go_in_rounds_and_stats_say_why() -> None:
     (done,) = stats.cliques
     assert done.strategy == "rounds"
     assert [(d.strategy, d.reason) for d in done.declined] == [
-        ("a shape", "its rules read fewer than 1,000 facts")
+        ("a closure", "its rules read fewer than 1,000 facts")
     ]
 
 
@@ -177,10 +177,10 @@ def test_a_shape_that_declines_is_never_told_as_taken() -> None:
         stats = db.run(DECLINES).stats
     (done,) = stats.cliques
     assert done.strategy == "rounds"
-    assert "carried" not in seen
-    assert [d.strategy for d in done.declined] == ["carried"]
+    assert "blocks" not in seen
+    assert [d.strategy for d in done.declined] == ["blocks"]
     assert "its rules look up many values" in done.declined[0].reason
-    assert "not carried: its rules look up many" in str(stats)
+    assert "not blocks: its rules look up many" in str(stats)
 
 
 def test_one_order_serves_two_lookups() -> None:
@@ -222,4 +222,4 @@ def test_a_program_without_rules() -> None:
 
 
 def test_doctests() -> None:
-    assert doctest.testmod(blueprints) == (0, 5)
+    assert doctest.testmod(blueprints) == (0, 10)

@@ -69,7 +69,7 @@ def test_what_a_shape_lists_goes_to_disk(tuned: Callable[..., None]) -> None:
     )
     plain = run(text, grid(20))
     spilling = run(text, grid(20), memory=150_000)
-    assert [each.stats.cliques[0].strategy for each in (plain, spilling)] == ["distances"] * 2
+    assert [each.stats.cliques[0].strategy for each in (plain, spilling)] == ["best-first"] * 2
     assert sorted(spilling["d"].rows()) == sorted(plain["d"].rows())
     assert sum(each.spilled for each in plain.stats.held) == 0
     assert sum(each.spilled for each in spilling.stats.held) > 8 * reached(20) // 2

@@ -42,4 +42,4 @@ def test_shapes_are_taken(always: None) -> None:
             db.add(relation, path)
         stats = db.run(folder.path / "program.dl", params=folder.params).stats
         strategies |= {clique.strategy for clique in stats.cliques}
-    assert {"carried", "generations", "reached"} <= strategies
+    assert {"condensed", "blocks"} <= strategies

@@ -314,7 +314,7 @@ def test_orders_are_measured_however_little_is_new(monkeypatch: pytest.MonkeyPat
     def noted(self: RulePlan) -> Any:
         steps = lasting(self)
         assert self._order is not None
-        orders.append([self.body.atoms[i].relation for i in self._order])
+        orders.append([self.body.atoms[i].relation for i in self._order.atoms])
         return steps
 
     monkeypatch.setattr(RulePlan, "lasting_steps", noted)

@@ -36,39 +36,39 @@ TOPS = {
     "closures of the same": (OTHER + "q(A, B) <- tc(A, B), ~tl(A, B). query q(A, B).", ""),
     "closure that starts with one": (
         "t(A, B) <- tc(A, B). t(A, B) <- t(A, C), l(C, B). query t(A, B).",
-        "carried",
+        "condensed",
     ),
     "closure that steps by one": (
         "t(A, B) <- l(A, B). t(A, B) <- t(A, C), tc(C, B). query t(A, B).",
-        "carried",
+        "condensed",
     ),
-    "few sources": ("query tc(3, B).", "carried"),
+    "few sources": ("query tc(3, B).", "condensed"),
     "steps that are tested": (
         "t(A, B) <- arc(A, B), A < 9. t(A, B) <- t(A, C), arc(C, B), l(A, B). query t(A, B).",
-        "carried",
+        "blocks",
     ),
-    "spreading": ("r(0) <- arc(0, _). r(B) <- r(A), arc(A, B). query r(B).", "reached"),
+    "spreading": ("r(0) <- arc(0, _). r(B) <- r(A), arc(A, B). query r(B).", "condensed"),
     "generations": (
         "s(X, Y) <- arc(P, X), arc(P, Y). s(X, Y) <- arc(A, X), s(A, B), arc(B, Y). query s(X, Y).",
-        "generations",
+        "blocks",
     ),
     "hops": (
         (
             "h(A, B, 1) <- arc(A, B). h(A, B, N + 1) <- h(A, C, N), arc(C, B), N < 5, A ~= B. "
             "query h(A, B, N)."
         ),
-        "carried",
+        "blocks",
     ),
     "joined where it rises": (
         "t(A, B) <- l(A, B), B < 300. t(A, B) <- t(A, C), t(C, B), A < B, A < 100. query t(A, B).",
-        "generations",
+        "blocks",
     ),
     "exchanged through two": (
         (
             "t(A, B) <- l(A, B). u(A, B) <- t(B, A), A > 7. "
             "t(A, B) <- u(A, C), arc(C, B), ~l(A, B). query t(A, B)."
         ),
-        "generations",
+        "blocks",
     ),
 }
 

@@ -24,6 +24,7 @@ from caladan.program.functions import (
     type_word,
 )
 from caladan.program.functions.row import ENGINES, WORDS
+from caladan.program.nested import Packed, Struct, plain, unpacked
 from caladan.program.values import fit
 
 IDS = [row.name for row in ROWS]
@@ -59,13 +60,33 @@ def value_of(node: Expression) -> Any:
 def arguments(row: FunctionRow) -> list[Any]:
     """The arguments of a row's example: a date that is written as text is a date."""
     given = [value_of(each) for each in example(row).arguments]
-    types = [type_of_value(each) for each in given]
-    found = row.resolve(types, [True] * len(given), type_word(row, given))
-    assert isinstance(found, Resolved)
+    found = resolved_with(row, given)
     return [
         fit(each, type) if type in (Type.DATE, Type.DATETIME) else each
         for each, type in zip(given, found.takes, strict=True)
     ]
+
+
+def resolved_with(row: FunctionRow, given: list[Any]) -> Resolved:
+    """What a call with these arguments takes and gives."""
+    types = [type_of_value(each) for each in given]
+    texts = [each if isinstance(each, str) else None for each in given]
+    found = row.resolve(types, [True] * len(given), type_word(row, given), texts)
+    assert isinstance(found, Resolved)
+    return found
+
+
+def as_data(value: Any) -> Any:
+    """A value as users have it in their data."""
+    return plain(unpacked(value)) if isinstance(value, Packed) else value
+
+
+def has_names(row: FunctionRow) -> bool:
+    """Whether its texts are names of fields, which are written out."""
+    results = {"struct", "field"}
+    return any("name" in o.parameters or o.result in results for o in row.overloads) or (
+        row.name == "has_path"
+    )
 
 
 def same(one: Any, other: Any) -> bool:
@@ -84,6 +105,14 @@ def relation(row: FunctionRow) -> tuple[str, str]:
     count = len(given) - row.takes_type
     names = [f"A{i}" for i in range(count)]
     called = [*names, *map(str, given[count:])]
+    if has_names(row):
+        is_name = [isinstance(each, str) for each in given]
+        if row.name == "struct":
+            is_name = [i % 2 == 0 for i in range(count)]
+        called = [
+            written(each) if name else called[i]
+            for i, (each, name) in enumerate(zip(given, is_name, strict=True))
+        ]
     expression = f"{row.name}({', '.join(called)})"
     return expression, f"d_{row.name}({', '.join(['0', *names])})"
 
@@ -133,12 +162,13 @@ def test_examples_over_columns(row: FunctionRow, grouping: int) -> None:
     call_text, atom = relation(row)
     count = len(given) - row.takes_type
     with cal.connect("embedded") as db, thresholds.using(grouping=grouping):
-        db.add(f"d_{row.name}", [(0, *given[:count])] * 1 + [(1, *given[:count])])
+        db.add(f"d_{row.name}", [(i, *map(as_data, given[:count])) for i in (0, 1)])
         ((found,),) = db.run(
             f"p(X) <- {atom.replace('(0', '(_', 1)}, X = {call_text}. query p(X)."
         ).answer.rows()
         assert same(found, row.example[1]), f"{call_text} gives {found!r}"
-        if count > 1 and all(isinstance(each, (str, int, float)) for each in given):
+        is_plain = all(isinstance(each, (str, int, float)) for each in given)
+        if count > 1 and is_plain and not has_names(row):
             rest = ", ".join(map(written, given[1:]))
             text = f"p(X) <- {atom.replace('(0', '(_', 1)}, X = {row.name}(A0, {rest}). query p(X)."
             ((found,),) = db.run(text).answer.rows()
@@ -162,7 +192,10 @@ def in_duckdb(row: FunctionRow) -> Any:
     for place, value in reversed(used):
         sql = sql.replace(place, sql_literal(value))
     ((found,),) = duckdb.connect().execute(f"SELECT {sql}").fetchall()
-    return found
+    wanted = row.example[1]
+    if isinstance(found, dict):
+        return Struct(list(found), found.values())
+    return tuple(found) if isinstance(wanted, tuple) and isinstance(found, list) else found
 
 
 def sql_literal(value: Any) -> str:
@@ -179,6 +212,14 @@ def sql_literal(value: Any) -> str:
             return f"TIMESTAMP '{value}'"
         case dt.date():
             return f"DATE '{value}'"
+        case Packed():
+            return sql_literal(plain(unpacked(value)))
+        case list():
+            return f"[{', '.join(map(sql_literal, value))}]"
+        case dict():
+            return (
+                f"{{{', '.join(f'{sql_literal(k)}: {sql_literal(v)}' for k, v in value.items())}}}"
+            )
         case bytes():
             return f"unhex('{value.hex()}')"
         case Decimal():
@@ -198,6 +239,8 @@ def programs() -> Iterator[tuple[str, list[FunctionRow], str]]:
     by_type: dict[str, list[FunctionRow]] = {}
     for row in VALUES:
         kind = type(row.example[1]).__name__
+        if kind in ("tuple", "Struct"):
+            kind = str(resolved_with(row, arguments(row)).returns)
         by_type.setdefault(kind, []).append(row)
     for kind, rows in by_type.items():
         lines: list[str] = []
@@ -215,7 +258,7 @@ def test_examples_on_spark(spark: Any, strategy: Any) -> None:
         for row in VALUES:
             given = arguments(row)
             if len(given) > row.takes_type:
-                db.add(f"d_{row.name}", [(0, *given[: len(given) - row.takes_type])])
+                db.add(f"d_{row.name}", [(0, *map(as_data, given[: len(given) - row.takes_type]))])
         for _, rows, text in programs():
             found = dict(db.run(text, strategy=strategy).answer.rows())
             wrong += [

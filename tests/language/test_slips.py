@@ -14,7 +14,6 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "notations.md").read_
 HELP = [
     (r"p(A) <- arc(A, B), \+ arc(B, A).", "for negation write `~`"),
     ("p(A) <- arc(A, B), NOT arc(B, A).", "for negation write `~`"),
-    ("p([A, B]) <- arc(A, B).", "there are no lists"),
     ("p(A) <- arc(c1=A, c2=B).", "name columns with `:`"),
     ("p(C) <- arc(A, B), C := A + B.", "for equal write `=`"),
     ("p(C) <- arc(A, B), C = A ^ B.", "for a power write"),

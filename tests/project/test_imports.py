@@ -18,12 +18,14 @@ ROWS = (
     ("program",),  # what everybody speaks of: programs, values, diagnostics, options, events
     ("language",),  # text and Python into programs, and back
     ("analysis",),  # types, safety, strata
+    ("plan",),  # what recursive rules compute
     ("rules",),  # bodies, delta rules, guards, pivots: what engines read
     ("pipeline",),  # all of the above as one list of passes; pure
     ("data",),  # files and frames into typed rows; the compiler above does no I/O
     ("columns",),  # words, runs, layouts, kernels
     ("join",),  # bodies over columns
     ("fixpoint",),  # rounds, relations and groups, shapes
+    ("incremental",),  # relations that follow their data: wiring, deletions, aggregates
     ("engines",),  # embedded, spark, reference
     ("sql",),  # what of a RaSQL script is SQL, and who runs it
     ("explain",),

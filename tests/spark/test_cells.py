@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.spark.test_parts import Given, compiled, derived, exchanged, last_clique
 
-from caladan.engines.spark.choice import choices, why_not_cubed
+from caladan.engines.spark.choice import Shares, choices, product, why_not_cubed
 from caladan.engines.spark.tasks import cells
-from caladan.engines.spark.tasks.cells import ByCell, Shares, in_cell, product, sampled_columns
+from caladan.engines.spark.tasks.cells import ByCell, in_cell, sampled_columns
 from caladan.engines.spark.tasks.exchange import looked_at, samples
 from caladan.rules.program import DeltaProgram
 
@@ -92,7 +92,7 @@ def test_atoms_that_want_the_same_facts_share_them() -> None:
     ("text", "reason"),
     [
         ("p(A, B) <- arc(A, B). p(A, C) <- p(A, B), arc(B, C), arc(C, A). query p(A, B).",
-         "recursive"),
+         "its recursion"),
         ("p(A, C) <- arc(A, B), arc(B, C). query p(A, B).", "no rule has a cyclic body"),
         ("p(A, avg<C>) <- arc(A, B), arc(B, C), arc(C, A). query p(A, B).", "says nothing of all"),
         ("p(A, countd<C>) <- arc(A, B), arc(B, C), arc(C, A). query p(A, B).", "says nothing of"),

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 import caladan
 from caladan.engines.spark import choice, run
+from caladan.engines.spark.choice import product, shares
 from caladan.engines.spark.cube import spread
 from caladan.engines.spark.tasks import job
-from caladan.engines.spark.tasks.cells import product, shares
 from caladan.engines.spark.tasks.work import Retention
 from caladan.session.result import Stopped
 

@@ -163,7 +163,7 @@ def test_a_strategy_that_cannot_serve_says_why(db: caladan.Session) -> None:
     assert out.stats.strategy == "single"
     assert declined.told == [
         ("pivoted", "no column is carried unchanged through every recursive rule"),
-        ("a shape", "its rules read fewer than 1,000 facts"),  # by the engine in the task
+        ("a closure", "its rules read fewer than 1,000 facts"),  # by the engine in the task
     ]
 
 

@@ -13,7 +13,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 import caladan
-from caladan.engines.spark.session import internals, workers
+from caladan.engines.spark.session import internals, memory, workers
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources import shipment, table, validity
 from caladan.engines.spark.strategy import CannotServe, Context, Stopping
@@ -296,13 +296,13 @@ def test_what_spark_holds_goes_to_tasks_by_way_of_files(
 def test_what_is_too_much_for_tasks_is_left_to_frames(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "machine_memory", lambda: 1 << 10)
+    monkeypatch.setattr(memory, "machine_memory", lambda: 1 << 10)
     with caladan.connect(spark) as db:
         db.add("arc", spark.range(30).selectExpr("int(id) as A", "int(id + 30) as B"))
         out = db.run(CLOSURE)
         assert (out.stats.strategy, out.answer.count()) == ("frame", 30)
     reasons = [each.reason for each in out.stats.cliques[0].declined]
-    assert any("in each task, of which 2 run at once, and this machine has" in r for r in reasons)
+    assert "this machine leaves a task no memory for facts" in reasons
 
 
 @pytest.mark.usefixtures("large")
@@ -315,7 +315,7 @@ def test_without_a_staging_folder_the_driver_is_the_way(
 
     def said(facts: int) -> str:
         some: Any = SimpleNamespace(held=None, columns=(1, 2), size=facts)
-        return str(job.why_too_much([some], context, 1))
+        return str(job.why_not_by_driver([some], context))
 
     limit = "an input has 2.0 GB, and spark.driver.maxResultSize keeps what is over 1.0 GB"
     assert limit in said(1 << 27)

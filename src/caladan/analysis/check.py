@@ -30,6 +30,7 @@ from caladan.analysis.normalize import normalize
 from caladan.analysis.resolve import KnownRelation, parameters, predicates, resolve, unsound
 from caladan.analysis.rows import numbered
 from caladan.analysis.safety import safety
+from caladan.analysis.shorthand import shorthand
 from caladan.analysis.stages import stages
 from caladan.analysis.strata import strata
 from caladan.analysis.types import TypedRules, types
@@ -109,7 +110,7 @@ def resolve_names(
     program = define_aggregates(program, {}, found)
     found.raise_errors()
     placed, written = named_columns(program, catalog, found)
-    expanded = expand(placed, catalog)
+    expanded = expand(shorthand(placed), catalog)
     called = predicates(parameters(expanded.program, values, found), catalog)
     check_null(called, found)
     called, rows = numbered(called, catalog, found)

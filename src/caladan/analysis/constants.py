@@ -32,7 +32,7 @@ from caladan.program import (
     operations,
 )
 from caladan.program.diagnostics import Diagnostics, Span
-from caladan.program.functions import Resolved, find, resolved
+from caladan.program.functions import NestedCall, Resolved, Unpacking, find, resolved
 from caladan.program.notation import width_of
 from caladan.program.objects import Objects
 from caladan.program.transform import replace_in
@@ -112,6 +112,8 @@ class ConstantFitter:
     def _inside(self, node: Expression, known: Mapping[str, Type]) -> Expression:
         def change(part: Expression) -> Expression | None:
             match part:
+                case Function() if part.vectorized is None:
+                    return self._function(part, known)
                 case Call() if not isinstance(part, Function):
                     return self._call(part, known)
                 case Arithmetic():
@@ -177,7 +179,27 @@ class ConstantFitter:
                 own = constant_type(argument.value)
                 if stands_for(own, type) or (type is Type.DOUBLE and own.is_integral):
                     arguments[i] = self._constant(argument, type)
+        row = find(node.function)
+        if isinstance(found, Resolved) and not row.is_compiled:
+            given = tuple(
+                type or partial_type(each, known)
+                for type, each in zip(takes, node.arguments, strict=True)
+            )
+            if not any(t is not None and t.is_nested for t in (*given, found.returns)):
+                return replace(node, arguments=tuple(arguments))
+            code = NestedCall(row.name, given, found.returns, row.takes_missing)
+            return Function(row.name, tuple(arguments), node.span, code=code, returns=found.returns)
         return replace(node, arguments=tuple(arguments))
+
+    def _function(self, node: Function, known: Mapping[str, Type]) -> Function | None:
+        """A function of Python, which takes lists and structs as Python has them."""
+        takes = tuple(partial_type(each, known) for each in node.arguments)
+        if isinstance(node, operations.Operation) or isinstance(node.code, NestedCall):
+            return None
+        if not any(type is not None and type.is_nested for type in takes):
+            return None
+        arguments = tuple(self._inside(each, known) for each in node.arguments)
+        return replace(node, arguments=arguments, code=Unpacking(node.code, takes))
 
     def comparison(self, node: Comparison, known: Mapping[str, Type]) -> Comparison:
         left, right = self._inside(node.left, known), self._inside(node.right, known)

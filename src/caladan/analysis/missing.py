@@ -57,6 +57,7 @@ from caladan.program import (
     Conditional,
     Constant,
     Expression,
+    Function,
     Negative,
     Object,
     Program,
@@ -73,6 +74,8 @@ from caladan.program.aggregates import (
     row_of,
 )
 from caladan.program.diagnostics import Diagnostics, error
+from caladan.program.functions import NestedCall
+from caladan.program.nested import packed
 from caladan.program.transform import fresh, replace_in, walk
 from caladan.program.types import Kind
 
@@ -96,6 +99,8 @@ _STAND_INS: Final[dict[Kind, Value]] = {
     Kind.INTERVAL: dt.timedelta(0),
     Kind.DECIMAL: Decimal(0),
     Kind.BINARY: b"",
+    Kind.LIST: packed((), Type.LIST),
+    Kind.STRUCT: packed((), Type.STRUCT),
     Kind.OBJECT: Object(None, lambda _: 0),
 }
 
@@ -690,7 +695,12 @@ def _undecided_choice(rule: CoreRule) -> Conditional | None:
 def _branches(rule: CoreRule, choice: Conditional) -> Iterator[CoreRule]:
     """A rule where the condition of an `if` holds, and where one of its comparisons does not."""
 
-    def taken(tests: Sequence[Comparison], value: Expression) -> CoreRule:
+    type = partial_type(choice, rule.types)
+
+    def taken(tests: tuple[Comparison, ...], value: Expression) -> CoreRule:
+        if type is not None and any(isinstance(n, Call | Arithmetic) for n in walk(value)):
+            # Engines may compute it before they test, so it has a value everywhere.
+            value = Conditional(tests, value, Constant(stand_in(type)), choice.span)
         chosen = replace_in(rule, lambda node: value if node == choice else None)
         return replace(chosen, comparisons=(*chosen.comparisons, *tests))
 
@@ -779,6 +789,11 @@ class _Folding:
                 return replace(node, arguments=(folded,))
             case Call("coalesce"):
                 return self._alike(node, self._first(node))
+            case Function() if isinstance(node.code, NestedCall) and node.code.keeps_missing:
+                arguments = tuple(map(self.value, node.arguments))
+                lacks = [i for i, each in enumerate(arguments) if _is_null(each)]
+                kept = tuple(each for each in arguments if not _is_null(each))
+                return replace(node, arguments=kept, code=node.code.without(lacks))
             case Call():
                 arguments = tuple(map(self.value, node.arguments))
                 lacks = any(map(_is_null, arguments))

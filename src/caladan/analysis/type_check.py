@@ -37,8 +37,15 @@ from caladan.program import (
 from caladan.program.aggregates import Takes, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
 from caladan.program.functions import Mismatch, call_type, find, resolved
+from caladan.program.nested import Packed
 from caladan.program.notation import width_of
-from caladan.program.types import DECIMAL_PATTERN, MOST_DIGITS, decimal, wider
+from caladan.program.types import (
+    DECIMAL_PATTERN,
+    MOST_DIGITS,
+    decimal,
+    nested_union,
+    wider,
+)
 from caladan.program.values import parse
 
 _NUMBER: Final = re.compile(DECIMAL_PATTERN)
@@ -142,7 +149,9 @@ def _aggregate_type(node: Aggregate, types: Mapping[str, Type]) -> Type | None:
     if not node.terms:
         return Type.LONG  # solutions are counted
     row = row_of(node)
-    return row.result_type(partial_type(node.terms[0 if row.is_gathered else -1], types))
+    return row.result_type(
+        partial_type(node.terms[row.value_term if row.is_gathered else -1], types)
+    )
 
 
 def _computed(type: Type) -> Type:
@@ -168,6 +177,8 @@ def constant_type(value: Value) -> Type:
             return Type.INTERVAL
         case Decimal():
             return decimal(*width_of(value))
+        case Packed():
+            return value.type
         case bytes():
             return Type.BINARY
         case Object():
@@ -192,6 +203,8 @@ def widened(one: Type, other: Type) -> Type | None:
         )
     if {one, other} == {Type.DATE, Type.DATETIME}:
         return Type.DATETIME
+    if one.kind is other.kind and one.is_nested:
+        return nested_union(one, other)
     if one.is_decimal or other.is_decimal:
         if one.is_floating or other.is_floating:
             return Type.DOUBLE
@@ -207,6 +220,8 @@ def stands_for(literal: Type, type: Type) -> bool:
     """
     if type is Type.OBJECT:
         return True
+    if literal.is_nested:
+        return literal.kind is type.kind and type not in (Type.LIST, Type.STRUCT)
     if literal is Type.STRING:
         return type.from_text
     if literal is Type.DATE:
@@ -223,6 +238,8 @@ def as_written(value: Value, span: Span | None) -> Value:
 
 def joinable(one: Type, other: Type) -> bool:
     """Whether one variable may stand in columns of both types."""
+    if one.kind is other.kind and one.is_nested:
+        return widened(one, other) is not None
     return one is other or (one.kind is other.kind and (one.is_numeric or one.is_decimal))
 
 
@@ -398,6 +415,15 @@ class _Checker:
                         self._origins(term),
                         row_of(node).usage,
                     )
+            case "size":
+                value = term.value if isinstance(term, Constant) else None
+                if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                    self._conflict(
+                        f"`{node.function}` needs a whole number from 1 that is written out",
+                        term.span or node.span or self._rule.span,
+                        [],
+                        row_of(node).usage,
+                    )
             case "fraction":
                 value = term.value if isinstance(term, Constant) else None
                 if not isinstance(value, int | float) or not 0 <= value <= 1:
@@ -444,6 +470,9 @@ class _Checker:
         if not isinstance(found, Mismatch):
             return
         argument = node.arguments[found.position]
+        span = argument.span or node.span or self._rule.span
+        if any(each.place == span for each in self._found.errors):
+            return  # of the test before a call that may have no value
         type = partial_type(argument, self._known)
         self._conflict(
             f"`{node.function}` needs {found.wanted} here"

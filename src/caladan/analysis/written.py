@@ -21,6 +21,7 @@ from caladan.analysis.generators import expand
 from caladan.analysis.named_columns import named_columns
 from caladan.analysis.resolve import parameters, predicates
 from caladan.analysis.rows import numbered
+from caladan.analysis.shorthand import shorthand
 from caladan.analysis.stages import stages
 from caladan.analysis.type_check import partial_type, widened
 from caladan.program import (
@@ -95,7 +96,7 @@ def written(
     elif not asked:
         asked = [name for name, info in known.items() if info.is_derived]
     placed, _ = named_columns(program, catalog, Diagnostics())
-    expanded = expand(placed, catalog)
+    expanded = expand(shorthand(placed), catalog)
     known |= {name: checked.relations[name] for name in expanded.made}
     placed = expanded.program
     bound = predicates(parameters(placed, values, Diagnostics()), catalog)

@@ -48,6 +48,8 @@ CODED: Final[dict[Kind, pa.DataType]] = {
     Kind.STRING: pa.string(),
     Kind.DECIMAL: pa.decimal256(76, 38),
     Kind.BINARY: pa.binary(),
+    Kind.LIST: pa.binary(),
+    Kind.STRUCT: pa.binary(),
 }
 """The kinds that have dictionaries, with the types of these: decimals of every width share one."""
 

@@ -194,7 +194,7 @@ class StoredRelation:
         """Whether an index may bind the column; the values of groups cannot be."""
         return not isinstance(self.body, GroupRelation) or self.body.can_bind(column)
 
-    # ── Living relations ─────────────────────────────────────────────────────────────────────────
+    # ── Incremental relations ─────────────────────────────────────────────────────────────────────
 
     def record(self) -> None:
         """From now on remember what changes."""

@@ -70,7 +70,9 @@ def assemble(
 
 def _at_once(relation: str, file: str | None, column: Column, values: Values) -> Chunked | None:
     """The whole column cast, or None if some value needs a closer look."""
-    if column.type is Type.OBJECT:
+    if column.type is Type.OBJECT or (
+        column.type.is_nested and not isinstance(values, pa.ChunkedArray)
+    ):
         return None
     try:
         if isinstance(values, pa.ChunkedArray):
@@ -104,6 +106,7 @@ def check_kind(relation: str, file: str | None, column: Column, found: pa.DataTy
         or (wanted.from_text and kind is Type.STRING)
         or {wanted, kind} == {Type.DATETIME, Type.DATE}
         or (wanted.is_decimal and (kind.is_decimal or kind.is_integral))
+        or (wanted.is_nested and (wanted.kind is kind.kind or kind is Type.STRING))
     )
     if not fits:
         raise wrong_type(relation, file, column, str(found) if kind is None else str(kind))
@@ -121,6 +124,8 @@ def _cast(values: Chunked, type: Type) -> Chunked | None:
         values = values.cast(values.type.value_type)
     if type is Type.ULONG:
         values.cast(pa.int64())  # or raise: it is evaluated with 64 bits
+    if type.is_nested:
+        return None
     if type.is_floating:
         return _cast_floats(values, target)
     if type is Type.DATETIME:

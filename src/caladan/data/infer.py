@@ -144,9 +144,12 @@ def _measured(item: object) -> object:
 
 
 def _stand_in(value: object) -> object:
-    """A value of the same type: of all nested ones, one that no column holds."""
-    if isinstance(value, dict | list):
-        return object()
+    """A value of the same type."""
+    if isinstance(value, dict):
+        named = cast("dict[str, object]", value)
+        return {name: _stand_in(each) for name, each in named.items()}
+    if isinstance(value, list):
+        return [_stand_in(each) for each in cast("list[object]", value)]
     if isinstance(value, Decimal):
         return 1 << 64 if value.as_tuple().exponent == 0 else 1.5
     return value
@@ -291,12 +294,14 @@ def _python_type(relation: str, place: str | None, name: str, values: object) ->
     A text among numbers is more likely a mistake than meant, so whoever means it says so.
     """
     found = list(cast("Iterable[object]", values))
+    if any(isinstance(each, tuple) for each in found):  # which can be hashed, as lists cannot
+        return Type.OBJECT
     try:
         if (type_ := column_type(pa.array(found).type)) is not None:
             return Type.DECIMAL if type_.is_decimal else type_  # later values may have more digits
     except UnicodeEncodeError:  # text, of which whoever reads it will say what is wrong
         return Type.STRING
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, RecursionError):
         pass
     kinds = {type(plain(value)) for value in found} - {NoneType}
     if not kinds:  # nothing but missing values

@@ -123,8 +123,8 @@ def _read_at_once(raw: bytes, columns: Sequence[Column]) -> pa.Table | None:
     closer look.
     """
     names = [column.name for column in columns]
-    if len(set(names)) < len(names) or any(c.type.is_decimal for c in columns):
-        return None  # Arrow takes decimals that are too large
+    if len(set(names)) < len(names) or any(c.type.is_decimal or c.type.is_nested for c in columns):
+        return None  # Arrow takes decimals that are too large, and more than lists hold
     if _NO_OBJECT.search(raw):
         return None  # Arrow crashes where the first row of a block is null
     types = [pa.string() if c.type.from_text else ARROW[c.type] for c in columns]

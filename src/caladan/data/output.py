@@ -266,7 +266,13 @@ def _check_names(table: pa.Table) -> None:
 
 def field(value: object) -> str:
     """A value as text that `values.parse` reads back."""
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, default=_written)
     return "" if value is None else written(cast("Value", value))  # only answers of SQL have None
+
+
+def _written(value: Any) -> str:
+    return written(value)
 
 
 def as_json(names: Sequence[str], row: Sequence[object]) -> str:
@@ -282,6 +288,8 @@ def _json(value: object) -> str:
             return written(value)
         case dt.date() | dt.timedelta() | bytes():
             return json.dumps(written(value))
+        case list() | dict():
+            return json.dumps(value, ensure_ascii=False, default=_written)
         case float() if not math.isfinite(value):  # JSON has no such numbers; readers take these
             return json.dumps(written(value))
         case _:

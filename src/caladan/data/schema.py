@@ -16,7 +16,15 @@ import pyarrow as pa
 
 from caladan.data.problems import other_columns, same_name
 from caladan.program import Column, Object, Type, Value
-from caladan.program.types import MOST_DIGITS, TYPES, decimal
+from caladan.program.types import (
+    MOST_DIGITS,
+    TYPES,
+    Kind,
+    decimal,
+    list_of,
+    nested_parts,
+    struct_of,
+)
 
 
 class _Compute:
@@ -38,6 +46,22 @@ class _ArrowTypes(dict[Type, pa.DataType]):
 
 
 ARROW: Final = _ArrowTypes()
+"""The types in which tables have values; those of lists and structs are bytes (nested.py)."""
+
+
+def outer_type(type: Type) -> pa.DataType:
+    """The Arrow type in which users have values of a type.
+
+    >>> outer_type(list_of(Type.LONG)), outer_type(Type.LONG)
+    (ListType(list<item: int64>), DataType(int64))
+    """
+    if type.kind is Kind.LIST:
+        return pa.list_(pa.null() if type.element is None else outer_type(type.element))
+    if type.kind is Kind.STRUCT:
+        return pa.struct([pa.field(name, outer_type(own)) for name, own in type.fields])
+    return ARROW[type]
+
+
 for _each in TYPES:
     ARROW[_each] = ARROW[_each]
 
@@ -45,7 +69,7 @@ SPARK: Final[dict[str, Type]] = {
     spelled: type
     for type in TYPES
     for spelled in (type.spark, *type.spark_reads)
-    if spelled and not type.is_unsigned
+    if spelled and not type.is_unsigned and not type.is_nested
 }
 """The column types of what Spark has, as it spells it; see `spark_type` for all of them."""
 
@@ -59,8 +83,28 @@ def spark_type(spelled: str) -> Type | None:
     >>> spark_type("bigint"), spark_type("decimal(10,2)"), spark_type("map<int,int>")
     (<long>, <decimal(10,2)>, None)
     """
+    if "<" in spelled:
+        return _nested_spelled(spelled)
     found = DECIMAL_SPELLED.fullmatch(spelled)
     return SPARK.get(spelled) if found is None else decimal(int(found[1]), int(found[2]))
+
+
+def _nested_spelled(spelled: str) -> Type | None:
+    """An array or a struct as Spark spells it, whose values it has a type for."""
+    outer, _, inside = spelled.removesuffix(">").partition("<")
+    if outer == "array":
+        element = spark_type(inside)
+        return None if element is None else list_of(element)
+    if outer != "struct":
+        return None
+    fields: list[tuple[str, Type]] = []
+    for part in nested_parts(inside):
+        name, _, word = part.partition(":")
+        type = spark_type(word.strip())
+        if type is None:
+            return None
+        fields.append((name.strip(), type))
+    return struct_of(*fields)
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
@@ -135,6 +179,15 @@ def column_type(type: pa.DataType) -> Type | None:
     if pa.types.is_decimal(type):
         fits = type.precision <= MOST_DIGITS and 0 <= type.scale <= type.precision
         return decimal(type.precision, type.scale) if fits else Type.DECIMAL
+    if pa.types.is_list(type) or pa.types.is_large_list(type) or pa.types.is_fixed_size_list(type):
+        if pa.types.is_null(type.value_type):
+            return Type.LIST
+        element = column_type(type.value_type)
+        return None if element is None else list_of(element)
+    if pa.types.is_struct(type):
+        fields = [(field.name, column_type(field.type)) for field in type]
+        known = [(name, own) for name, own in fields if own is not None]
+        return struct_of(*known) if len(known) == len(fields) else None
     for row in TYPES:
         if type == ARROW[row]:
             return row

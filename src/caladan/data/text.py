@@ -203,7 +203,8 @@ def _read_at_once(
 
 def _read_as(type: Type) -> pa.DataType:
     """Some are read as text, for Arrow takes more notations than we do, or numbers too large."""
-    return pa.string() if type.from_text and type is not Type.DATE else ARROW[type]
+    is_text = type.from_text or type.is_nested
+    return pa.string() if is_text and type is not Type.DATE else ARROW[type]
 
 
 def _has_hexadecimal(raw: bytes, columns: Sequence[Column]) -> bool:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from caladan.data.formats import Look
     from caladan.data.source import Source
+    from caladan.engines.spark.choice import TaskMemory
     from caladan.fixpoint.limits import Spare
     from caladan.program.notation import Widths
 
@@ -127,6 +128,11 @@ class Engine(Protocol):
     @property
     def tasks(self) -> int | None:
         """How many tasks run at the same time; None where there are none."""
+        ...
+
+    @property
+    def memory(self) -> TaskMemory | None:
+        """What facts may have in one task; None if no setting says."""
         ...
 
     def start(self) -> None:
@@ -233,6 +239,7 @@ class InProcess:
     name: str
     session: Any = None
     tasks: int | None = None
+    memory: TaskMemory | None = None
 
     @property
     def variant(self) -> str:
@@ -309,6 +316,11 @@ class LazyEngine:
     def tasks(self) -> int | None:
         """How many tasks run at the same time."""
         return self._started().tasks
+
+    @property
+    def memory(self) -> TaskMemory | None:
+        """What facts may have in one task; None if no setting says."""
+        return self._started().memory
 
     def load(
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options

@@ -30,7 +30,7 @@ from caladan.join.access import (
 )
 from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
-from caladan.program import Variable, thresholds
+from caladan.program import Variable
 from caladan.program.options import Options
 from caladan.rules.body import Scan
 from caladan.rules.program import DeltaClique
@@ -48,13 +48,11 @@ _SAMPLES = (
 )
 
 
-def _runs() -> str:
-    shared = thresholds.now.accumulate
-    return (
-        f"Where a relation has several runs, and {shared} solutions of a batch or more look for "
-        "each\nkey: the keys are found in each run, what the runs have for them is merged, and "
-        "crossed\nwith the batch once. Otherwise run by run."
-    )
+_RUNS = (
+    "Where a relation has several runs, a lookup accumulates if that costs less: the distinct\n"
+    "keys of a batch are found in each run, what the runs have for them is merged, and crossed\n"
+    "with the batch once. Rows × runs are weighed against distinct keys × runs and merged rows."
+)
 
 
 _PRODUCTS = (
@@ -83,7 +81,7 @@ def embedded(
     if any(_may_vary(rule) for each in found.cliques for rule in each.everything):
         notes.append(_SAMPLES)
     if any(c.clique.is_recursive and _goes_round(c) for c in found.cliques):
-        notes += [_runs(), _PRODUCTS]
+        notes += [_RUNS, _PRODUCTS]
     return "\n\n".join(
         [*blocks, *notes, f"Arrangements: {_arrangements(found, is_decided=given is not None)}"]
     )
@@ -103,6 +101,7 @@ def _clique(
     for rule in each.rules:
         yield f"  {rule_line(rule.rule, clique)}"
         yield from _plans(rule)
+        yield from (f"    {each}" for each in rule.weighed)
         key = (clique.relations, rule.rule.rule.number, rule.seed)
         yield from _met(rule, given, searched.get(key, ()))
     for rule in each.links:
@@ -154,7 +153,7 @@ def _met(
     steps = rule.plans[0] if rule.plans else ()
     if not searched and not any(isinstance(each, Meet | Fork | GuidedSearch) for each in steps):
         return
-    estimates = _estimates(rule, given)
+    estimates = _estimates(rule, given) if _is_guided(rule) else {}
     if searched:
         yield from _table(estimates, searched)
         return

@@ -28,10 +28,10 @@ from itertools import groupby
 from typing import Final, Protocol, TypeAlias
 
 from caladan.engines.interface import Table
-from caladan.engines.spark.choice import is_one_task, outlooks
+from caladan.engines.spark.choice import TaskMemory, is_one_task, outlooks
 from caladan.explain.delta import delta
 from caladan.explain.frames import frames, one_task
-from caladan.explain.logical import logical, optimized
+from caladan.explain.logical import analyzed, logical, optimized
 from caladan.explain.operators import operators
 from caladan.explain.pcg import pcg
 from caladan.explain.terms import columns
@@ -45,7 +45,7 @@ from caladan.program.options import Options
 from caladan.rules.program import DeltaClique
 
 
-def plan(compiled: Compiled, setting: Setting, *, by_column: bool = False) -> str:
+def plan(compiled: Compiled, setting: Setting) -> str:
     """The plan of an engine; where there is data, decided from it."""
     match setting.engine:
         case "reference":
@@ -53,7 +53,7 @@ def plan(compiled: Compiled, setting: Setting, *, by_column: bool = False) -> st
         case "embedded":
             return _embedded(compiled, setting)
         case _:
-            return _spark(compiled, setting, by_column)
+            return _spark(compiled, setting)
 
 
 def _embedded(
@@ -67,7 +67,7 @@ def _embedded(
     return embedded(compiled, given, setting.options, exchanging, setting.searched)
 
 
-def _spark(compiled: Compiled, setting: Setting, by_column: bool) -> str:
+def _spark(compiled: Compiled, setting: Setting) -> str:
     program, wanted = compiled.delta, compiled.demanded.wanted
     seen = outlooks(
         program,
@@ -75,11 +75,13 @@ def _spark(compiled: Compiled, setting: Setting, by_column: bool) -> str:
         setting.tasks,
         setting.options,
         has_rdds=setting.engine != "connect",
+        memory=setting.memory,
     )
     if is_one_task(seen):
         tree, title = one_task(program, wanted, seen), "In the task the embedded engine goes"
     else:
-        tree = frames(program, wanted, seen, setting.tasks, setting.sizes, by_column=by_column)
+        partitions = setting.options.partitions
+        tree = frames(compiled.optimized, seen, setting.tasks, setting.sizes, partitions)
         title = "In each task the embedded engine goes"
         taken = {each.large.strategy for each in seen if each.is_decided}
         if setting.data is None or taken.isdisjoint({"pivoted", "meshed"}):
@@ -118,7 +120,7 @@ class Setting:
 
     What is None is not known: then what depends on it is shown with its alternatives. `options`
     are those of the run; `spark_plans` are Spark's own plans, as pairs of a title and a text;
-    `searched` is what the rules of a run had proposed.
+    `searched` is what the rules of a run had proposed; `memory` what facts may have in a task.
     """
 
     engine: str = "spark"
@@ -127,6 +129,7 @@ class Setting:
     options: Options = field(default_factory=Options)
     spark_plans: Sequence[tuple[str, str]] | None = None
     searched: Searched | None = None
+    memory: TaskMemory | None = None
 
     @cached_property
     def sizes(self) -> Mapping[str, int] | None:
@@ -213,18 +216,19 @@ def chosen(name: str) -> Sequence[Stage]:
 
 
 def bodies(
-    compiled: Compiled, stages: Sequence[Stage], setting: Setting, *, by_column: bool = False
+    compiled: Compiled, stages: Sequence[Stage], setting: Setting
 ) -> list[tuple[Stage, str]]:
-    """Each stage with its text; `by_column` for rules that were made of SQL."""
+    """Each stage with its text."""
     show = {
         "relations": lambda: relations(compiled),
         "rules": lambda: rules(compiled),
         "pcg": lambda: pcg(compiled),
         "operators": lambda: operators(compiled),
         "delta": lambda: delta(compiled),
-        "logical": lambda: logical(compiled, by_column=by_column),
-        "optimized": lambda: optimized(compiled, by_column=by_column),
-        "plan": lambda: plan(compiled, setting, by_column=by_column),
+        "logical": lambda: logical(compiled),
+        "analyzed": lambda: analyzed(compiled),
+        "optimized": lambda: optimized(compiled),
+        "plan": lambda: plan(compiled, setting),
         "spark": lambda: spark(setting.spark_plans),
     }
     return [(stage, show[stage.name]()) for stage in stages]
@@ -257,7 +261,7 @@ def _bodies(parts: ScriptParts, stage: str) -> list[tuple[Stage, str]]:
     stages: Sequence[Stage] = chosen(stage)
     found: list[tuple[Stage, str]] = []
     for compiled, setting in parts.programs:
-        found += bodies(compiled, stages, setting, by_column=True)
+        found += bodies(compiled, stages, setting)
     shown = {"all": SCRIPT_STAGES, "rules": (AGGREGATES,)}.get(stage, ())
     found += [(each, notes[each]) for each in shown if notes[each]]
     if not found:

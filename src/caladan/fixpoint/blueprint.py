@@ -1,7 +1,7 @@
 """The plan of a program, as far as it is decided before there are facts: plain data.
 
     blueprint(program)   the column orders that lookups share
-    why_rounds(…)        whether a clique with a shape goes in rounds all the same
+    why_rounds(…)        whether a closure goes in rounds all the same
     said(step)           a step in words
 
 The fewest column orders serve every lookup. A lookup binds some columns of a relation; an order
@@ -11,14 +11,14 @@ next, so the fewest orders are the fewest chains that cover all sets (Dilworth),
 matching of sets with larger ones.
 
 The engine runs it and explain prints it. What waits for facts (the order of atoms where several
-may be next, whether a shape pays) is decided by the same functions, then with sizes.
+may be next, whether a closure pays) is decided by the same functions, then with sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from caladan.analysis.core import Term
 from caladan.columns.packed import Orders, straight_order
@@ -39,15 +39,13 @@ from caladan.join.access import (
     Semijoin,
     keys,
 )
-from caladan.join.orders import join_order
+from caladan.join.choice import Chosen, join_order
 from caladan.join.route import body_route
+from caladan.plan.recursion import Closure, factor
+from caladan.plan.weights import Refused
 from caladan.program import Comparison, Function, Variable, thresholds
 from caladan.rules.body import Body, Scan, Version, names
 from caladan.rules.program import DeltaClique, DeltaProgram
-
-if TYPE_CHECKING:
-    from caladan.rules.shapes.forms import Shape
-from collections.abc import Iterable
 
 ROUNDS: Final = "rounds"  # the strategy that evaluates everything
 OVERLAY: Final = "overlay"  # that of rules on top of layouts
@@ -86,7 +84,7 @@ def blueprint(program: DeltaProgram) -> Blueprint:
 
 
 def _guessed(body: Body, traits: Foreseen) -> list[Access]:
-    return body_route(body, join_order(body, [1] * len(body.atoms), traits), traits)
+    return body_route(body, join_order(body, [1] * len(body.atoms), traits).atoms, traits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ class Foreseen:
         return self.can_bind(relation, column)
 
 
-# ── Shapes or rounds ─────────────────────────────────────────────────────────────────────────────
+# ── Closures or rounds ────────────────────────────────────────────────────────────────────────────
 
 
 def facts_read(clique: DeltaClique) -> Iterator[str]:
@@ -122,20 +120,19 @@ def facts_read(clique: DeltaClique) -> Iterator[str]:
 
 
 def why_rounds(facts: int | None) -> str | None:
-    """Why a clique goes in rounds even if it has a shape; None if nothing speaks for that."""
+    """Why a clique goes in rounds even if it is a closure; None if nothing speaks for that."""
     if facts is not None and facts < thresholds.now.shape:
         return f"its rules read fewer than {thresholds.now.shape:,} facts"
     return None
 
 
-def shape_of(clique: DeltaClique, program: DeltaProgram) -> str | Shape:
-    """The shape of a clique, or why it has none."""
-    from caladan.rules.shapes.recognise import recognise
-
-    found = recognise(clique, program.relations)
-    if found is None:
-        return "its rules are no closure and no generations"
-    return found
+def closure_of(clique: DeltaClique, program: DeltaProgram) -> str | Closure:
+    """The closure that a clique computes, or why it is none."""
+    rules = (each.rule for each in clique.delta_rules)
+    try:
+        return factor(clique.relations, rules, program.relations)
+    except Refused as reason:
+        return f"it is no closure: {reason}"
 
 
 # ── In words ─────────────────────────────────────────────────────────────────────────────────────
@@ -185,6 +182,29 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
             return f"compute {step.variable}"
         case Check():
             return f"check {', '.join(sorted(names(step.comparison)))}".rstrip()
+
+
+def weighed(
+    choices: Iterable[Chosen], atoms: Sequence[Scan], shown: Callable[[Scan], Scan] = lambda s: s
+) -> Iterator[str]:
+    """What the order of a body's atoms was chosen by: all facts to start from, then of a solution.
+
+    >>> from caladan.rules.body import Column, ScanKind, Type
+    >>> columns = (Column("A", Type.LONG), Column("B", Type.LONG))
+    >>> names = (Variable("A"), Variable("B"))
+    >>> atoms = [Scan(name, names, columns, ScanKind.BASE) for name in ("arc", "few")]
+    >>> list(weighed([Chosen(1, {0: 300, 1: 10}, is_start=True)], atoms))
+    ['start from few(A, B) 10, not arc(A, B) 300']
+    """
+    for each in choices:
+        ranked = sorted(each.estimates, key=lambda i: (i != each.atom, each.estimates[i], i))
+        found = [f"{atom(shown(atoms[i]))} {_estimate(each.estimates[i])}" for i in ranked]
+        how = "start from {}" if each.is_start else "then {} a solution"
+        yield f"{how.format(found[0])}, not {', '.join(found[1:])}"
+
+
+def _estimate(estimate: float) -> str:
+    return f"{estimate:,.0f}" if estimate >= 10 or estimate == int(estimate) else f"{estimate:.1f}"
 
 
 def _amount(amount: Amount, steps: Iterable[Access]) -> str:

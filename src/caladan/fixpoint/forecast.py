@@ -21,25 +21,25 @@ from caladan.fixpoint.blueprint import (
     ROUNDS,
     Blueprint,
     Foreseen,
+    closure_of,
     facts_read,
-    shape_of,
+    weighed,
     why_rounds,
 )
 from caladan.fixpoint.rehearsal import Rehearsal
 from caladan.fixpoint.shapes.forecast import Top, folds, links, top
 from caladan.join.access import Access
+from caladan.join.choice import orders
 from caladan.join.classes import Classes
 from caladan.join.eager import amounts
-from caladan.join.orders import orders
-from caladan.join.route import body_route
-from caladan.join.search_route import guided_route
+from caladan.join.route import body_route, guided_route
+from caladan.plan.recursion import Closure, Split
 from caladan.program import Constant, Variable, thresholds
 from caladan.program.options import Options
 from caladan.rules.body import Body
 from caladan.rules.delta import plain, seeded
 from caladan.rules.factoring import splits
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
-from caladan.rules.shapes.forms import Closure, Distances, Labels, Shape, Sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ class RuleForecast:
     plans: tuple[tuple[Access, ...], ...] | None
     is_spare: bool = False
     when: str = ""
+    weighed: tuple[str, ...] = ()
+    """What its order was chosen by, where that is known before the run."""
 
     @property
     def seed(self) -> str | None:
@@ -134,7 +136,7 @@ def forecast(
     options = options or Options()
     classes = Classes(plan.program)
     known = None if given is None else Rehearsal(plan, classes, given, options)
-    layouts: dict[str, Sides] = {}
+    layouts: dict[str, Split] = {}
     cliques = [_clique(e, plan, known, options.search, layouts) for e in plan.program.cliques]
     return Forecast(
         plan,
@@ -147,24 +149,24 @@ def _clique(
     plan: Blueprint,
     known: Rehearsal | None,
     search: str | None,
-    layouts: dict[str, Sides],
+    layouts: dict[str, Split],
 ) -> CliqueForecast:
     """What becomes of a clique; `layouts` has the relations before it that may be such."""
     relations = plan.program.relations
     traits = Foreseen(plan.program, clique, search)
     is_begun = known is not None and known.begin(clique)
     choice = _choice(clique, plan.program, known, is_begun=is_begun)
-    above = top(clique, choice.shape, relations, layouts)
+    above = top(clique, choice.closure, relations, layouts)
     if above is not None:
         choice = _topped(choice, above, is_recursive=clique.is_recursive)
     is_shaped = all(each.name != ROUNDS for each in choice.strategies)
     rules = (
-        *(RuleForecast(rule, _plans(rule, traits, known)) for rule in clique.exit_rules),
+        *(_forecast(rule, traits, known) for rule in clique.exit_rules),
         *(RuleForecast(r, _plans(r, traits, known), is_shaped) for r in clique.delta_rules),
     )
     solving = [] if above is None else list(above.solving)
-    if choice.shape is not None:
-        solving += links(choice.shape, relations, layouts, choice.when)
+    if choice.closure is not None:
+        solving += links(choice.closure, relations, layouts, choice.when)
     own = clique.relations if is_begun else ()
     solved = [(each.when, plain(each.rule, relations)) for each in solving]
     made = tuple(RuleForecast(r, _plans(r, traits, known, own), when=when) for when, r in solved)
@@ -173,7 +175,7 @@ def _clique(
         small = _small(clique, known if is_begun else None)
     if known is not None:
         known.state.heads.clear()
-    may = {} if choice.shape is None or choice.is_tried else folds(choice.shape)
+    may = {} if choice.closure is None or choice.is_tried else folds(choice.closure)
     if above is not None and above.sides is not None:
         may = dict.fromkeys(clique.relations, above.sides) | may
     layouts |= {name: may[name] for name in may if known is None or known.may_fold(name)}
@@ -192,7 +194,7 @@ def _meshed(alone: CliqueForecast, plan: Blueprint) -> CliqueForecast:
         for rule in alone.rules
     )
     first = alone.strategies[0]
-    shape = first.when if first.name == ROUNDS else f"one task by shape {first.name}: {first.when}"
+    shape = first.when if first.name == ROUNDS else f"one task by solver {first.name}: {first.when}"
     when = (
         f"{shape}; in rounds tasks exchange what is new, and after {chosen.mesh_small_rounds} in a "
         f"row with fewer than {chosen.small:,} rows to send one task goes on by itself, until one "
@@ -217,7 +219,7 @@ class _Choice:
 
     strategies: tuple[Option, ...]
     layouts: tuple[Option, ...]
-    shape: Shape | None = None
+    closure: Closure | None = None
     is_tried: bool = False
 
     @property
@@ -236,32 +238,33 @@ def _choice(
         return _Choice((Option(ROUNDS, "once, for it is not recursive"),), stored)
     facts, is_all = (0, False) if known is None else _facts(clique, known)
     reason = why_rounds(facts if is_all else None)
-    shape = shape_of(clique, program) if reason is None else reason
-    if isinstance(shape, str):
-        return _Choice((Option(ROUNDS, shape),), stored)
-    own = [each for each in shape.layouts if each not in {option.name for option in stored}]
-    either = (*(Option(each, f"by shape {shape.name}") for each in own), *stored)
-    otherwise = Option(ROUNDS, "if the shape declines: its facts may not fit it, or the memory")
+    closure = closure_of(clique, program) if reason is None else reason
+    if isinstance(closure, str):
+        return _Choice((Option(ROUNDS, closure),), stored)
+    solver = closure.solver
+    own = [each for each in closure.layouts if each not in {option.name for option in stored}]
+    either = (*(Option(each, f"by solver {solver}") for each in own), *stored)
+    otherwise = Option(ROUNDS, "if the solver declines: its facts may not fit it, or the memory")
     if known is None or why_rounds(facts) is not None:
-        taken = Option(shape.name, f"if its rules read at least {thresholds.now.shape:,} facts")
+        taken = Option(solver, f"if its rules read at least {thresholds.now.shape:,} facts")
         rounds = Option(ROUNDS, f"if they read fewer, or {otherwise.when[3:]}")
-        return _Choice((taken, rounds), either, shape)
-    taken = Option(shape.name, f"its rules read {'' if is_all else 'at least '}{facts:,} facts")
+        return _Choice((taken, rounds), either, closure)
+    taken = Option(solver, f"its rules read {'' if is_all else 'at least '}{facts:,} facts")
     if not is_begun:
-        return _Choice((taken, otherwise), either, shape)
-    match _asked(shape, known):
+        return _Choice((taken, otherwise), either, closure)
+    match _asked(closure, known):
         case str() as declined:
-            rounds = Option(ROUNDS, f"shape {shape.name} declines: {declined}")
-            return _Choice((rounds,), stored, shape, is_tried=True)
+            rounds = Option(ROUNDS, f"solver {solver} declines: {declined}")
+            return _Choice((rounds,), stored, closure, is_tried=True)
         case [first, *others]:
-            if isinstance(shape, Distances | Labels):
-                return _Choice((taken,), stored, shape)
+            if closure.function is not None:
+                return _Choice((taken,), stored, closure)
             rest = (Option(each, "if that runs out of room") for each in others)
             layouts = (Option(first, "estimated to cost least time and memory"), *rest)
-            return _Choice((taken,), layouts, shape)
+            return _Choice((taken,), layouts, closure)
         case _:
             rounds = Option(ROUNDS, "no layout of it fits the memory")
-            return _Choice((rounds,), stored, shape, is_tried=True)
+            return _Choice((rounds,), stored, closure, is_tried=True)
 
 
 def _facts(clique: DeltaClique, known: Rehearsal) -> tuple[int, bool]:
@@ -270,15 +273,15 @@ def _facts(clique: DeltaClique, known: Rehearsal) -> tuple[int, bool]:
     return known.shaping.facts_read(clique), known.has(elsewhere)
 
 
-def _asked(shape: Shape, known: Rehearsal) -> list[str] | str:
-    """The layouts of a shape whose clique has begun, the best first, or why it declines."""
+def _asked(closure: Closure, known: Rehearsal) -> list[str] | str:
+    """The layouts of a closure whose clique has begun, the best first, or why it declines."""
     from caladan.fixpoint.shapes import evaluate
 
     stop = np.zeros(1, np.int64)
     memory, rounds = known.limits.memory.most, known.limits.max_rounds
     limits = evaluate.ShapeLimits(memory, pool.threads(), stop, rounds)
     try:
-        return evaluate.ways(shape, known.shaping, limits)
+        return evaluate.layouts_of(closure, known.shaping, limits)
     except evaluate.Declined as reason:
         return str(reason)
 
@@ -296,7 +299,7 @@ def _topped(choice: _Choice, above: Top, *, is_recursive: bool) -> _Choice:
     if not is_recursive:
         taken[ROUNDS] = Option(ROUNDS, "once, otherwise")
     known = {each.name for each in choice.layouts}
-    own = [each for each in Closure.layouts if each not in known]
+    own = [each for each in ("ranges", "bit rows") if each not in known]
     layouts = (*choice.layouts, *(Option(each, "if it is a layout itself") for each in own))
     return replace(choice, strategies=tuple(taken.values()), layouts=layouts)
 
@@ -332,6 +335,15 @@ def _stored(clique: DeltaClique, known: Rehearsal | None) -> tuple[Option, ...]:
 
 
 # ── Rules ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _forecast(rule: DeltaRule, traits: Foreseen, known: Rehearsal | None) -> RuleForecast:
+    if known is None or rule.seed is not None or not known.has(rule.body.read):
+        return RuleForecast(rule, _plans(rule, traits, known))
+    made = known.planner.plan(rule)
+    made.steps()
+    said = tuple(weighed(made.choices, made.body.atoms))
+    return RuleForecast(rule, (tuple(made.accesses or ()),), weighed=said)
 
 
 def _plans(

@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from caladan.columns.domains import Domain
-from caladan.columns.index import PackedIndex
+from caladan.columns.index import PackedIndex, RunMatches
 from caladan.columns.layout import Keys, Words, packed
 from caladan.columns.packed import Orders, PackedRelation
 from caladan.columns.relation import StoredRelation
@@ -98,7 +98,8 @@ class DirectHead:
         )
         if tests.reads and not last.is_likely():
             return None
-        matches = index.find(keys, lead)
+        matches = lookup.find(index, keys, lead)
+        assert isinstance(matches, RunMatches)  # of packed keys
         if not multiply(last, matches.total, check):
             if tests.reads:
                 return None

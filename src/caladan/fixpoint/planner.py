@@ -23,14 +23,21 @@ from caladan.columns.domains import CodedDomain, Domain, TextDomain
 from caladan.columns.layout import Words
 from caladan.columns.ranks import float_ranks, rank_floats
 from caladan.columns.relation import StoredRelation
-from caladan.fixpoint.blueprint import said
+from caladan.fixpoint.blueprint import said, weighed
 from caladan.fixpoint.heads import PlainHead, RelationHead
 from caladan.fixpoint.state import State
 from caladan.join.arithmetic import blamed
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
 from caladan.program import Variable, thresholds
-from caladan.program.events import Listener, RuleDone, RulePlanned, RuleSearched, RuleSkipped
+from caladan.program.events import (
+    Listener,
+    RuleDone,
+    RulePlanned,
+    RuleSearched,
+    RuleSkipped,
+    RunsMet,
+)
 from caladan.program.kinds import Kind
 from caladan.rules.body import Scan, Version
 from caladan.rules.delta import seeded
@@ -124,8 +131,13 @@ class ReadyRule:
             self.sink.finish()
         seconds = time.perf_counter() - started
         if (steps := self.plan.news()) is not None:
-            events.tell(RulePlanned(number, seed, [said(step, self.shown) for step in steps]))
+            told = [said(step, self.shown) for step in steps]
+            atoms, choices = self.plan.body.atoms, self.plan.choices
+            events.tell(RulePlanned(number, seed, told, [*weighed(choices, atoms, self.shown)]))
         events.tell(RuleDone(number, seed, self.sink.count - before, seconds))
+        lookups, accumulated = self.plan.lookups()
+        if lookups:
+            events.tell(RunsMet(number, seed, lookups, accumulated))
         by = self.plan.proposers()
         for variable, proposed, confirmed in self.plan.proposals():
             who = by.get(variable, ())

@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from caladan.columns.layout import Layout
 from caladan.columns.relation import StoredRelation
@@ -24,14 +23,12 @@ from caladan.fixpoint.small_rounds.choice import TinyRounds
 from caladan.fixpoint.state import State
 from caladan.fixpoint.sums import never_settling, values_of
 from caladan.join.arithmetic import blamed
+from caladan.plan.recursion import Closure
 from caladan.program import thresholds
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.events import Listener, MachineRan, RuleDone, StrategyDeclined
 from caladan.rules.program import DeltaClique, DeltaRule
 from caladan.rules.support import Growth, Sign
-
-if TYPE_CHECKING:
-    from caladan.rules.shapes.forms import Shape
 
 
 class Whole:
@@ -61,38 +58,38 @@ class Whole:
     # ── Rounds ───────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> int | None:
-        """Evaluate the exit rules, and all others if the clique has a shape that is taken."""
+        """Evaluate the exit rules, and all others if the clique is a closure that is solved."""
         clique, state = self._clique, self._state
         shaping = Shaping(state, self._planner, self._events)
-        shape = shaping.shape(clique, self._declined)
+        closure = shaping.closure(clique, self._declined)
         state.start(clique.relations)
-        if self._entered(shape, shaping):
+        if self._entered(closure, shaping):
             return 1
         overlay = shaping.overlay(clique)
         if overlay is not None:
             return self._overlaid(overlay)
         for rule in clique.exit_rules:
             self._planner.ready(rule).evaluate(state, self._events)
-        if shape is None:
+        if closure is None:
             return None
         self.settle()
-        self._found = shaping.evaluate(shape, self._declined)
+        self._found = shaping.solve_closure(closure, self._declined)
         if self._found is not None:
-            self.strategy = shape.name
+            self.strategy = closure.solver
         return 1
 
-    def _entered(self, shape: Shape | None, shaping: Shaping) -> bool:
-        """Evaluate a clique whose exit rules go through closures, all of it by its shape."""
+    def _entered(self, closure: Closure | None, shaping: Shaping) -> bool:
+        """Evaluate a clique whose exit rules go through closures, all of it as a closure."""
         clique = self._clique
-        whole = shaping.entered(shape, clique)
+        whole = shaping.enter(closure, clique)
         if whole is None:
             return False
         self.settle()
-        self._found = shaping.evaluate(whole, self._declined)
+        self._found = shaping.solve_closure(whole, self._declined)
         if self._found is None:
             self._state.start(clique.relations)
             return False
-        self.strategy = whole.name
+        self.strategy = whole.solver
         return True
 
     def _overlaid(self, overlay: Overlaying) -> int | None:
@@ -184,7 +181,7 @@ class Whole:
 
     @property
     def delta(self) -> int:
-        """How many facts are new; none, if it is answered by its shape."""
+        """How many facts are new; none, if it is solved as a closure."""
         if self._found is not None:
             return 0
         return sum(self._state.heads[name].relation.delta_count() for name in self._members)

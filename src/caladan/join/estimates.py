@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from caladan.columns.layout import Counts
+from caladan.columns.ranks import MOST
 from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.atom import StoredAtom
 from caladan.join.constraints.protocol import remaining
@@ -43,9 +44,6 @@ from caladan.rules.body import Version
 if TYPE_CHECKING:
     from caladan.columns.relation import ColumnDomain
     from caladan.join.intersection import SearchBody, Weights
-
-
-_MOST: Final = float(np.iinfo(np.int64).max // 2)
 
 
 class Grade(Protocol):
@@ -106,7 +104,7 @@ class Jessica(Paul):
                 volume = np.ones(frontier.rows)
                 for name in atom.variables - bound:
                     volume *= atom.under(bound, (name,)).counts(frontier)
-                counts.append(np.minimum(volume, _MOST).astype(np.int64))
+                counts.append(np.minimum(volume, MOST // 2).astype(np.int64))
         return np.minimum.reduce(counts) if counts else None
 
 

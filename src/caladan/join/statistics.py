@@ -18,7 +18,8 @@ class Statistics:
     `proposed` are candidates that some constraint named for a variable, `confirmed` those that no
     other constraint killed; the rest was `wasted`. `estimates` are questions for a batch, and
     `estimated` the bindings in these batches. `steps` are batches extended, `results` full
-    bindings handed out. `proposers` are the proposals by variable and constraint.
+    bindings handed out. `proposers` are the proposals by variable and constraint. `lookups` are
+    those that found something in several runs of a relation, `accumulated` those that merged it.
     """
 
     grade: str = ""
@@ -30,6 +31,8 @@ class Statistics:
     results: int = 0
     widest: int = 0
     proposers: Counter[tuple[Var, str]] = field(default_factory=Counter[tuple[Var, str]])
+    lookups: int = 0
+    accumulated: int = 0
     _counting: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
@@ -50,6 +53,19 @@ class Statistics:
             for name, count in zip(names, made, strict=True):
                 if count:
                     self.proposers[var, name] += count
+
+    def looked_up(self, *, is_accumulated: bool) -> None:
+        """Note a lookup that found something in several runs."""
+        with self._counting:
+            self.lookups += 1
+            self.accumulated += is_accumulated
+
+    def lookups_taken(self) -> tuple[int, int]:
+        """The lookups in several runs, and those that merged them, since this was last asked."""
+        with self._counting:
+            found = self.lookups, self.accumulated
+            self.lookups = self.accumulated = 0
+        return found
 
     def named(self) -> dict[Var, tuple[tuple[str, int], ...]]:
         """By variable who proposed how much since this was last asked."""

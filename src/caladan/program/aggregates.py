@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
 from caladan.program.diagnostics import Diagnostics, Span, did_you_mean
 from caladan.program.functions import CallFailed
+from caladan.program.nested import chained
 from caladan.program.operations import mean_type, sum_type
 from caladan.program.program import Aggregate, Expression, Program, Value
 from caladan.program.transform import replace_in
@@ -49,8 +50,8 @@ Kernel: TypeAlias = Literal["least", "greatest", "total", "mean", "gathered", "f
 """What columns do: keep the best rank, add up, add up and count, keep all values, or combine by a
 function of the user's."""
 
-Takes: TypeAlias = Literal["anything", "ordered", "number", "boolean", "text", "fraction"]
-"""What a term of an aggregate must be; a fraction is a constant from 0 to 1."""
+Takes: TypeAlias = Literal["anything", "ordered", "number", "boolean", "text", "fraction", "size"]
+"""What a term of an aggregate must be; a fraction is a constant from 0 to 1, a size one from 1."""
 
 Segments: TypeAlias = "NDArray[np.int64]"
 """Where the values of each group start, in columns that are sorted by group and then by value."""
@@ -94,6 +95,10 @@ class AggregateFunction:
     """Its value is the first term of the first solution, in this order of (term, descending)."""
     also: tuple[Takes, ...] = ()
     """What the terms after the first must be."""
+    value_term: int = 0
+    """Which term the type of its value comes from, where it keeps all solutions."""
+    makes_lists: bool = False
+    """It puts lists together: its value term is one, of a single value (analysis/shorthand.py)."""
     identity: Value | None = None
     counts: Literal["solutions", "terms"] | None = None
     """Each solution gives 1, or each distinct tuple of terms does."""
@@ -621,6 +626,26 @@ def _joined(rows: Sequence[tuple[str, str]]) -> str:
     return rows[0][1].join(sorted(text for text, _ in rows))
 
 
+def _listed(rows: Sequence[tuple[Any, ...]]) -> bytes:
+    """Lists, in the order of what stands after them or else of their values, as one."""
+    return chained(row[0] for row in _ordered(rows, *range(1, len(rows[0])), 0))
+
+
+def _each_once(lists: Sequence[bytes]) -> bytes:
+    return chained(sorted({*lists}))
+
+
+def _best(rows: Sequence[tuple[Any, ...]], *, descending: bool) -> bytes:
+    """Of the lists with the best values so many; the first of several in their own order."""
+    by_value = _ordered(rows, 2)
+    best = sorted(by_value, key=lambda row: order_key(row[1]), reverse=descending)
+    return chained(row[2] for row in best[: rows[0][0]])
+
+
+def _ordered(rows: Sequence[tuple[Any, ...]], *places: int) -> list[tuple[Any, ...]]:
+    return sorted(rows, key=lambda row: [order_key(row[place]) for place in places])
+
+
 def _both_kept(one: Sequence[Any], other: Sequence[Any]) -> tuple[Any, ...]:
     """The solutions of two parts: what can only be told of all of them keeps them all."""
     return (*one, *other)
@@ -861,6 +886,35 @@ _JOIN: Final = _gathered(
 )  # fmt: skip
 
 
+_LIST: Final = _gathered(
+    "list", "The values of all solutions, in their order or in that of a second term.", _listed,
+    lift=_terms, takes="anything", also=("ordered",), result="value", terms=(1, 2),
+    makes_lists=True, duckdb="list({0} ORDER BY {0})",
+    example=Example((3, 1, 2), (1, 2, 3)), names=_in("list collect_list array_agg"),
+)  # fmt: skip
+
+_VALUES: Final = _gathered(
+    "set", "The list of all different values, in their order.", _each_once, takes="ordered",
+    result="value", makes_lists=True, is_idempotent=True,
+    duckdb="list_sort(list(DISTINCT {0}))",
+    example=Example((3, 1, 3), (1, 3)), names=_in("set collect_set"),
+)  # fmt: skip
+
+_TOP: Final = _gathered(
+    "top", "The list of the X of the so many greatest Y, the greatest first.",
+    lambda rows: _best(rows, descending=True), lift=_terms, takes="size",
+    also=("ordered", "anything"), result="value", value_term=2, terms=(2, 3), makes_lists=True,
+    example=Example((("a", 1), ("b", 3), ("c", 2)), ("b", "c"), "2, Y, X"), names=_in("top"),
+)  # fmt: skip
+
+_BOTTOM: Final = _gathered(
+    "bottom", "The list of the X of the so many least Y, the least first.",
+    lambda rows: _best(rows, descending=False), lift=_terms, takes="size",
+    also=("ordered", "anything"), result="value", value_term=2, terms=(2, 3), makes_lists=True,
+    example=Example((("a", 1), ("b", 3), ("c", 2)), ("a", "c"), "2, Y, X"), names=_in("bottom"),
+)  # fmt: skip
+
+
 def _halves(values: Any) -> Any:
     import numpy as np
 
@@ -883,7 +937,7 @@ def _lattice(row: AggregateFunction, name: str, **changes: Any) -> AggregateFunc
 TABLE: Final[Mapping[str, AggregateFunction]] = MappingProxyType({row.name: row for row in (
     _MIN, _MAX, _TOTAL, _COUNT, _DISTINCT, _AVERAGE, _COUNT_IF, _ALL, _ANY, _MEDIAN, _QUANTILE,
     _VARIANCE, _STDDEV, _VARIANCE_ALL, _STDDEV_ALL, _CORRELATION, _ARG_MIN, _ARG_MAX, _LAST, _JOIN,
-    _CHOOSE, _SET, _PAIRS,
+    _LIST, _VALUES, _TOP, _BOTTOM, _CHOOSE, _SET, _PAIRS,
     _monotone(_MIN, "mmin", names=_in("mmin", rasql="min")),
     _monotone(_MAX, "mmax", names=_in("mmax", rasql="max")),
     _monotone(_TOTAL, "msum", names=_in("msum", rasql="sum"), witness="before"),

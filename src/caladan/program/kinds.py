@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 from caladan.program.functions import call_type
+from caladan.program.nested import Packed
 from caladan.program.program import (
     Arithmetic,
     Call,
@@ -52,6 +53,8 @@ def kind_of_value(value: object) -> Kind:
         return Kind.INTERVAL
     if isinstance(value, Decimal):
         return Kind.DECIMAL
+    if isinstance(value, Packed):
+        return value.type.kind
     return Kind.BINARY if isinstance(value, bytes) else Kind.OBJECT
 
 

@@ -54,6 +54,7 @@ class RunOptions(TypedDict, total=False):
     memory: int | str | None
     search: GradeName | None
     checkpoint: str | os.PathLike[str] | None
+    partitions: int | None
     keep: bool
 
 
@@ -78,7 +79,8 @@ class Options:
     guided search on the embedded engine, by a grade of estimate: jessica, paul, ghanima or leto,
     or by what each compares: rows, values, intersection, exact.
     `checkpoint` is a folder, or the URI of one, in which recursion on Spark is saved now and then
-    by strategy *meshed*, so that what is tried or run again goes on from there. With `keep` False a
+    by strategy *meshed*, so that what is tried or run again goes on from there. `partitions` is how
+    many strategy *frame* makes of every relation, whatever its size. With `keep` False a
     run neither reads relations that earlier runs derived, nor keeps its own for later ones.
     """
 
@@ -90,6 +92,7 @@ class Options:
     memory: int | None = None
     search: str | None = None
     checkpoint: str | None = None
+    partitions: int | None = None
     keep: bool = True
 
 
@@ -211,6 +214,7 @@ _CHECKS: Final[dict[str, Callable[[object], object]]] = {
     "memory": _size,
     "search": _grade,
     "checkpoint": _folder,
+    "partitions": _whole,
 }
 
 KNOWN: Final = frozenset(_CHECKS)

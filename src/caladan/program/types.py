@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from functools import cache
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 Words: TypeAlias = Literal["raw", "bits", "code"]
 """How values become 64-bit ranks: as they are, as the ordered bits of a double, or as the place in
@@ -40,13 +40,15 @@ class Kind(Enum):
     DECIMAL = "decimal"
     BINARY = "binary"
     OBJECT = "object"  # any Python value that can be hashed
+    LIST = "list"
+    STRUCT = "struct"
 
     @property
     def words(self) -> Words:
         """How values of this kind become ranks."""
         if self is Kind.FLOAT:
             return "bits"
-        coded = (Kind.STRING, Kind.DECIMAL, Kind.BINARY)
+        coded = (Kind.STRING, Kind.DECIMAL, Kind.BINARY, *NESTED)
         return "code" if self in coded else "raw"
 
     @property
@@ -54,6 +56,14 @@ class Kind(Enum):
         """True if values are known by their place in a dictionary."""
         return self.words == "code"
 
+    @property
+    def is_nested(self) -> bool:
+        """True if values hold others: engines have them as bytes in the same order (nested.py)."""
+        return self in NESTED
+
+
+NESTED: Final = (Kind.LIST, Kind.STRUCT)
+"""The kinds whose values hold values of other types."""
 
 MOST_DIGITS: Final = 38
 """The most digits of a decimal, as in Spark, Arrow's decimal128 and DuckDB."""
@@ -75,7 +85,8 @@ class Type:
     other two have spellings. `pattern` matches text that is a value, for Python, Arrow and Java
     alike, and `from_text` is true where a string may stand for a value. `python` is the Python
     type of a value, and `exact` the Python types that a column takes without a closer look.
-    `described` completes "… is not". `order` places numbers from narrow to wide.
+    `described` completes "… is not". `order` places numbers from narrow to wide. A list has the
+    type of its `element`, a struct its `fields`.
     """
 
     name: str
@@ -97,6 +108,8 @@ class Type:
     order: int = 0
     digits: Width | None = None
     is_unsigned: bool = False
+    element: Type | None = None
+    fields: tuple[tuple[str, Type], ...] = ()
 
     BYTE: ClassVar[Type]
     UBYTE: ClassVar[Type]
@@ -116,6 +129,8 @@ class Type:
     DECIMAL: ClassVar[Type]
     BINARY: ClassVar[Type]
     OBJECT: ClassVar[Type]
+    LIST: ClassVar[Type]
+    STRUCT: ClassVar[Type]
 
     @property
     def has_order(self) -> bool:
@@ -141,6 +156,11 @@ class Type:
     def is_decimal(self) -> bool:
         """Decimal fractions, of any width."""
         return self.kind is Kind.DECIMAL
+
+    @property
+    def is_nested(self) -> bool:
+        """Lists and structs, whose values hold others."""
+        return self.kind.is_nested
 
     @property
     def is_numeric(self) -> bool:
@@ -290,12 +310,22 @@ Type.OBJECT = Type(
     "an object, which only Python values in memory are", object,
 )  # fmt: skip
 
+
+def _nested(name: str, kind: Kind, described: str, python: type, **inside: Any) -> Type:
+    """Engines have values of these types as bytes, whatever is inside of them."""
+    return Type(name, kind, "binary", "binary", "BLOB", described, python, **inside)
+
+
+Type.LIST = _nested("list", Kind.LIST, "a list", tuple, aliases=("array",))
+Type.STRUCT = _nested("struct", Kind.STRUCT, "a struct", tuple)
+
 TYPES: Final = (
     Type.BYTE, Type.SHORT, Type.INTEGER, Type.LONG, Type.UBYTE, Type.USHORT, Type.UINTEGER,
     Type.ULONG, Type.FLOAT, Type.DOUBLE, Type.STRING,
     Type.BOOLEAN, Type.DATETIME, Type.DATE, Type.INTERVAL, Type.DECIMAL, Type.BINARY, Type.OBJECT,
+    Type.LIST, Type.STRUCT,
 )  # fmt: skip
-"""The types without parameters."""
+"""The types without parameters; a list of nothing, and a struct without fields, among them."""
 
 NAMES: Final[dict[str, Type]] = {word: t for t in TYPES for word in (t.name, *t.aliases)}
 """The words for types, in lower case; case does not matter to users."""
@@ -322,6 +352,67 @@ def decimal(digits: int, scale: int = 0) -> Type:
     return _decimal(f"decimal({digits},{scale})", (digits, scale))
 
 
+@cache
+def list_of(element: Type | None) -> Type:
+    """The type of lists; of an empty one without anything said of its elements, of None.
+
+    >>> list_of(Type.LONG), list_of(None) is Type.LIST
+    (<list<long>>, True)
+    """
+    if element is None:
+        return Type.LIST
+    return _nested(f"list<{element}>", Kind.LIST, f"a list of {element}", tuple, element=element)
+
+
+@cache
+def struct_of(*fields: tuple[str, Type]) -> Type:
+    """The type of structs with these fields.
+
+    >>> struct_of(("name", Type.STRING), ("born", Type.DATE))
+    <struct<name: string, born: date>>
+    """
+    if not fields:
+        return Type.STRUCT
+    inside = ", ".join(f"{name}: {type}" for name, type in fields)
+    return _nested(f"struct<{inside}>", Kind.STRUCT, f"a struct of {inside}", tuple, fields=fields)
+
+
+def _nested_named(word: str) -> Type | None:
+    """`list<string>`, `array<array<int>>`, `struct<name: string, city: string>`."""
+    outer, _, rest = word.partition("<")
+    row = NAMES.get(outer.strip().lower())
+    if row is None or not row.is_nested or not rest.endswith(">"):
+        return None
+    parts = nested_parts(rest[:-1])
+    if row is Type.LIST:
+        element = type_named(parts[0]) if len(parts) == 1 else None
+        return None if element is None else list_of(element)
+    fields: list[tuple[str, Type]] = []
+    for part in parts:
+        name, colon, spelled = part.partition(":")
+        type = type_named(spelled)
+        if not colon or type is None:
+            return None
+        fields.append((name.strip().strip("`"), type))
+    return struct_of(*fields)
+
+
+def nested_parts(text: str) -> list[str]:
+    """The parts of a text between commas that stand in no brackets.
+
+    >>> nested_parts("a: list<int>, b: decimal(10, 2)")
+    ['a: list<int>', ' b: decimal(10, 2)']
+    """
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign in "<(") - (sign in ">)")
+        if sign == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts
+
+
 _PARAMETERS: Final = re.compile(r"(\w+)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
 
 
@@ -331,6 +422,8 @@ def type_named(word: str) -> Type | None:
     >>> type_named("BIGINT"), type_named("numeric(10, 2)"), type_named("colour")
     (<long>, <decimal(10,2)>, None)
     """
+    if "<" in word:
+        return _nested_named(word.strip())
     word = word.strip().lower()
     if word in NAMES:
         return NAMES[word]
@@ -341,6 +434,42 @@ def type_named(word: str) -> Type | None:
         return decimal(int(found[2]), int(found[3] or 0))
     except ValueError:
         return None
+
+
+def nested_union(one: Type, other: Type) -> Type | None:
+    """The type of lists, or structs, of either type; None if values would have to change for it.
+
+    >>> nested_union(list_of(Type.INTEGER), list_of(Type.LONG))
+    <list<long>>
+    """
+    if one.kind is not other.kind:
+        return None
+    if not one.element and not one.fields:
+        return other
+    if not other.element and not other.fields:
+        return one
+    if one.element is not None and other.element is not None:
+        element = _union(one.element, other.element)
+        return None if element is None else list_of(element)
+    if [name for name, _ in one.fields] != [name for name, _ in other.fields]:
+        return None
+    both = [
+        _union(own, their) for (_, own), (_, their) in zip(one.fields, other.fields, strict=True)
+    ]
+    names = [name for name, _ in one.fields]
+    return None if None in both else struct_of(*zip(names, both, strict=True))  # pyright: ignore[reportArgumentType]
+
+
+def _union(one: Type, other: Type) -> Type | None:
+    if one is other or one.kind is not other.kind:
+        return one if one is other else None
+    if one.is_decimal:
+        return decimal(*wider(one.width, other.width))
+    if one.is_nested:
+        return nested_union(one, other)
+    if one.is_unsigned != other.is_unsigned:
+        return Type.LONG
+    return max(one, other, key=lambda type: type.order)
 
 
 # ── Widths of decimals ───────────────────────────────────────────────────────────────────────────

@@ -11,12 +11,15 @@ types.py has the patterns of text that is a value, which every reader shares.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import re
 import struct
+from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, cast
 
+from caladan.program.nested import Packed, Struct, json_text, packed, python, unpacked
 from caladan.program.program import Value
 from caladan.program.types import (
     BINARY_PATTERN,
@@ -28,6 +31,7 @@ from caladan.program.types import (
     INTEGER_PATTERN,
     INTERVAL_PATTERN,
     MOST_DIGITS,
+    Kind,
     Type,
 )
 
@@ -92,6 +96,8 @@ def fit(value: object, type: Type) -> Value:
         return _fit_interval(value)
     if type is Type.BINARY:
         return _fit_binary(value)
+    if type.is_nested:
+        return _fit_nested(value, type)
     raise _not_a(value, type)
 
 
@@ -125,6 +131,8 @@ def parse(text: str, type: Type) -> Value:
         return _parse_interval(trimmed.lower())
     if type is Type.BINARY and _BINARY.fullmatch(trimmed):
         return bytes.fromhex(trimmed)
+    if type.is_nested:
+        return _fit_nested(_from_json(trimmed, type), type)
     raise _not_a(text, type)
 
 
@@ -172,6 +180,8 @@ def written(value: Value) -> str:
         case Decimal():
             text = f"{value:f}"
             return text.rstrip("0").rstrip(".") if "." in text else text
+        case Packed():
+            return json_text(python(unpacked(value), value.type), written)
         case bytes():
             return value.hex()
         case _:
@@ -191,7 +201,8 @@ def plain(value: object) -> object:
         scalar = cast("Any", value)
         if kind.__name__ == "datetime64":
             return scalar.astype("datetime64[us]").item()
-        return scalar.item() if hasattr(scalar, "item") else value
+        is_array = bool(getattr(scalar, "ndim", 0))
+        return scalar.item() if hasattr(scalar, "item") and not is_array else value
     return value
 
 
@@ -309,6 +320,49 @@ def _fit_binary(value: object) -> bytes:
     if isinstance(value, str):
         return cast("bytes", parse(value, Type.BINARY))
     raise _not_a(value, Type.BINARY)
+
+
+def _fit_nested(value: object, type: Type) -> Packed:
+    if isinstance(value, Packed):
+        return value if value.type is type else packed(inside(unpacked(value), type), type)
+    return packed(inside(value, type), type)
+
+
+def inside(value: object, type: Type) -> Any:
+    """A list or a struct, with all values in it of their types; None for what is missing."""
+    if isinstance(value, Packed):
+        value = unpacked(value)
+    if not type.is_nested:
+        try:
+            return fit(value, type)
+        except Missing:
+            return None
+    if value is None:
+        return None
+    if type.kind is Kind.LIST:
+        if hasattr(value, "tolist"):  # an array of NumPy
+            value = cast("Any", value).tolist()
+        if not isinstance(value, list | tuple) or isinstance(value, Struct):
+            raise _not_a(value, type)
+        items = cast("Sequence[object]", value)
+        if type.element is None:
+            if items:
+                raise _not_a(value, type)
+            return ()
+        return tuple(inside(each, type.element) for each in items)
+    if isinstance(value, Struct) or hasattr(value, "asDict"):  # a Row of Spark
+        value = value.asdict() if isinstance(value, Struct) else cast("Any", value).asDict()
+    if not isinstance(value, Mapping):
+        raise _not_a(value, type)
+    named = cast("Mapping[str, object]", value)
+    return tuple(inside(named.get(name), own) for name, own in type.fields)
+
+
+def _from_json(text: str, type: Type) -> object:
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except (ValueError, RecursionError):
+        raise _not_a(text, type) from None
 
 
 def _exact(number: Decimal, type: Type) -> Decimal:

@@ -15,15 +15,16 @@ above: other atoms are read as `Version.EITHER`, and negated ones are left out. 
 at what holds now before anything is deleted. An alias is the relation that a seed is: it has (some
 of) the columns of its origin.
 
-`linear(program)` says p(X, Z) <- p(X, Y), p(Y, Z) with one recursive atom. A run goes from doubled
-paths to doubled paths, in few rounds. Kept true while facts come and go, such a rule is a burden: a
-fact takes part in as many solutions as there are facts on either side of it, and all of them have
-to be looked at when it goes. The closure is the same with the facts that the other rules derive, or
-that somebody gives, as steps:
+`linear(program)` makes rules that join their relation with itself read it once, where the pass of
+recursion (plan/recursion.py) knows that to be valid. A run goes from doubled paths to doubled
+paths, in few rounds. Kept true while facts come and go, such a rule is a burden: a fact takes part
+in as many solutions as there are facts on either side of it, and all of them have to be looked at
+when it goes. The closure is the same with the facts that the other rules derive, or that somebody
+gives, as steps:
 
     p steps(X, Z) <- …                     the rules of p that are not recursive
     p(X, Z) <- p steps(X, Z).
-    p(X, Z) <- p(X, Y), p steps(Y, Z).
+    p(X, Z) <- p(X, Y), p steps(Y, Z).     for p(X, Z) <- p(X, Y), p(Y, Z)
 
 With the program it gives, by relation, the one that takes what it is given.
 """
@@ -35,6 +36,8 @@ from dataclasses import replace
 from itertools import count
 
 from caladan.analysis.core import Clique, CoreAtom, CoreRule, RelationInfo, Term
+from caladan.plan.recursion import Linear, linearise
+from caladan.plan.weights import Refused
 from caladan.program import Aggregate, Comparison, Constant, Expression, Type, Variable
 from caladan.rules.body import Part, Scan, Version, body_of
 from caladan.rules.delta import delta_clique, without_wildcards
@@ -209,14 +212,15 @@ def linear(program: DeltaProgram) -> tuple[DeltaProgram, Mapping[str, str]]:
     places = count(1 + max((rule.rule.place for rule in program.rules), default=0))
     cliques: list[DeltaClique] = []
     for clique in program.cliques:
-        if not _is_doubled(clique, program.relations):
+        chains = _chains(clique, program.relations)
+        if chains is None:
             cliques.append(clique)
             continue
         (name,) = clique.relations
         info = _steps(relations[name])
         steps[name] = info.name
         relations[info.name] = info
-        for rules in _split(clique, info):
+        for rules in _split(clique, chains, info):
             placed = tuple(replace(rule, place=next(places)) for rule in rules)
             head = placed[0].head
             made = Clique((head,), head == name, clique.stratum, placed)
@@ -229,14 +233,25 @@ def linear(program: DeltaProgram) -> tuple[DeltaProgram, Mapping[str, str]]:
     return made, steps
 
 
-def _is_doubled(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> bool:
+def _chains(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Linear | None:
+    """The recursive rules of a clique with the one atom of each that stays, if some have more."""
     if len(clique.relations) != 1 or not clique.is_recursive or not clique.exit_rules:
-        return False
-    (name,) = clique.relations
+        return None
+    infos = {name: relations[name] for name in clique.relations}
     rules = [each.rule for each in (*clique.exit_rules, *clique.delta_rules)]
-    if relations[name].has_aggregates or any(r.order or r.limit is not None for r in rules):
-        return False
-    return all(doubles(each.rule, name) for each in clique.delta_rules)
+    if any(info.has_aggregates for info in infos.values()):
+        return None
+    if any(r.order or r.limit is not None for r in rules):
+        return None
+    recursive: list[CoreRule] = []
+    for each in clique.delta_rules:  # a rule with several recursive atoms has several
+        if each.rule not in recursive:
+            recursive.append(each.rule)
+    try:
+        found = linearise(recursive, infos, exchange=False)
+    except Refused:
+        return None
+    return found if found.chains else None
 
 
 def _steps(info: RelationInfo) -> RelationInfo:
@@ -245,37 +260,17 @@ def _steps(info: RelationInfo) -> RelationInfo:
     return replace(info, name=name, origin=name, is_internal=True, order=())
 
 
-def _split(clique: DeltaClique, steps: RelationInfo) -> Iterator[list[CoreRule]]:
+def _split(clique: DeltaClique, chains: Linear, steps: RelationInfo) -> Iterator[list[CoreRule]]:
     """The rules of the steps, and those of the closure."""
     yield [replace(each.rule, head=steps.name) for each in clique.exit_rules]
-    double = clique.delta_rules[0].rule
-    x, z = double.arguments
-    first = next(atom for atom in double.atoms if atom.arguments[0] == x)
-    y = first.arguments[1]
-    assert isinstance(x, Variable) and isinstance(y, Variable) and isinstance(z, Variable)
-    yield [
-        replace(double, atoms=(CoreAtom(steps.name, (x, z)),)),
-        replace(double, atoms=(first, CoreAtom(steps.name, (y, z)))),
-    ]
-
-
-def doubles(rule: CoreRule, relation: str) -> bool:
-    """p(X, Z) <- p(X, Y), p(Y, Z), in either order of the atoms, and nothing else."""
-    if rule.comparisons or len(rule.atoms) != len(rule.arguments) or len(rule.atoms) != 2:
-        return False
-    if any(a.relation != relation or a.negated for a in rule.atoms):
-        return False
-    x, z = rule.arguments
-    for first, second in (rule.atoms, rule.atoms[::-1]):
-        middle = first.arguments[1]
-        if (
-            isinstance(x, Variable)
-            and isinstance(z, Variable)
-            and x != z
-            and isinstance(middle, Variable)
-            and middle not in (x, z)
-            and first.arguments[0] == x
-            and second.arguments == (middle, z)
-        ):
-            return True
-    return False
+    (name,) = clique.relations
+    first = identity(steps, clique.delta_rules[0].rule.number)
+    arguments = tuple(a for a in first.arguments if isinstance(a, Variable))
+    found = [replace(first, head=name, atoms=(CoreAtom(steps.name, arguments),))]
+    for rule, (kept, *_) in chains.rules:
+        atoms = (
+            replace(a, relation=steps.name) if a.relation == name and a is not kept else a
+            for a in rule.atoms
+        )
+        found.append(replace(rule, atoms=tuple(atoms)))
+    yield found

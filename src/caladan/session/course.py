@@ -468,7 +468,8 @@ class Course:
         if wants_spark and tables is not None:
             given = self._engine.plans(compiled.delta, tables, options, is_all_there=not lacks)
         searched = None if stats is None else stats.searched
-        return Setting(name, tasks, None if lacks else tables, options, given, searched)
+        memory = self._engine.memory if master is None else None
+        return Setting(name, tasks, None if lacks else tables, options, given, searched, memory)
 
     def _library(self, body: str) -> Library:
         """The relations a body mentions, for the search; data stays encoded between questions."""
@@ -508,10 +509,10 @@ class Course:
             _warn(_tell_aside(rejected, events))
             started = time.perf_counter()
             with nested(), stoppable("evaluating the program"):
-                living = engine.watch(compiled.delta, tables, options, events)
+                maintained = engine.watch(compiled.delta, tables, options, events)
         stats.seconds = time.perf_counter() - started
         check, session = partial(check_support, compiled), self._engine.session
-        live = Live(compiled, living, self._store.objects, stats, check, self._forget, session)
+        live = Live(compiled, maintained, self._store.objects, stats, check, self._forget, session)
         live.options = options
         return live
 
@@ -523,8 +524,8 @@ class Course:
             compiled = with_missing(live.compiled, {name: columns})
             compiled, tables, _ = _loaded(compiled, self._store, live.options, Listener())
             with nested(), stoppable("evaluating the program"):
-                living = engine.watch(compiled.delta, tables, live.options, Listener())
-        live.restart(compiled, living, partial(check_support, compiled))
+                maintained = engine.watch(compiled.delta, tables, live.options, Listener())
+        live.restart(compiled, maintained, partial(check_support, compiled))
 
     def _forget(self, live: Live) -> None:
         """Have nothing more to do with live relations that somebody closed."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from caladan.data.schema import compute, first_rows
+from caladan.program.nested import json_text
 from caladan.program.values import iso, written
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def cell(value: object) -> str:
             return iso(value)
         case Decimal() | bytes() | dt.timedelta():
             return written(value)
+        case tuple():
+            return json_text(value, cell)  # pyright: ignore[reportUnknownArgumentType]
         case None:
             return "NULL"
         case _:

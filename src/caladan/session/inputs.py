@@ -38,6 +38,7 @@ from caladan.program.diagnostics import (
 from caladan.program.functions import RETURNED, Definition
 from caladan.program.objects import Objects
 from caladan.program.transform import reachable
+from caladan.program.types import type_named
 from caladan.program.values import fit
 
 if TYPE_CHECKING:
@@ -230,6 +231,10 @@ def _value(name: str, given: object, objects: Objects) -> Value:
             return fit(given, kind)
         except ValueError:
             continue
+    if isinstance(given, list | dict):
+        nested = _nested_value(cast("object", given))
+        if nested is not None:
+            return nested
     if special is None and not isinstance(given, str):
         with suppress(ValueError):
             return objects.constant(given)
@@ -238,9 +243,22 @@ def _value(name: str, given: object, objects: Objects) -> Value:
     raise error(
         "C050",
         f"the parameter `{name}` is a {type(given).__name__}, which is not a value",
-        help="give a number, a string, a boolean, a date, a datetime, or an object that can be "
-        "hashed",
+        help="give a number, a string, a boolean, a date, a datetime, a list or a dictionary of "
+        "them, or an object that can be hashed",
     )
+
+
+def _nested_value(given: object) -> Value | None:
+    """A list or a dictionary as a value, None if it mixes types."""
+    import pyarrow as pa
+
+    from caladan.data.schema import column_type
+
+    try:
+        type = column_type(pa.array([given]).type)
+        return None if type is None else fit(given, type)
+    except (pa.ArrowException, ValueError, OverflowError):
+        return None
 
 
 RESERVED: Final = frozenset(RESERVED_WORDS)
@@ -278,6 +296,8 @@ class Definitions:
         several = str(returns).endswith("*")
         word = str(returns).removesuffix("*")
         wanted = next((each for each in RETURNED if str(each) == word), None)
+        if wanted is None and (nested_type := type_named(word)) and nested_type.is_nested:
+            wanted = nested_type
         if wanted is None:
             raise error(
                 "C050",

@@ -30,7 +30,7 @@ from caladan.data.schema import ArrowTable, LocalTable, arrow_schema
 from caladan.engines.embedded.tables import DerivedTable
 from caladan.engines.interface import Table
 from caladan.engines.missing import shown
-from caladan.fixpoint.living import Living
+from caladan.incremental.program import IncrementalProgram
 from caladan.pipeline import Compiled
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
 from caladan.program.objects import Objects
@@ -119,7 +119,7 @@ class Live(Mapping[str, Relation]):
     def __init__(
         self,
         compiled: Compiled,
-        living: Living,
+        maintained: IncrementalProgram,
         objects: Objects,
         stats: Stats,
         check: Callable[[Mapping[str, DerivedTable]], None],
@@ -130,7 +130,7 @@ class Live(Mapping[str, Relation]):
         self.options = Options()
         self.session = session
         """The SparkSession of the DataFrames of its relations."""
-        self._living: Living | None = living
+        self._maintained: IncrementalProgram | None = maintained
         self._objects = objects
         self._check = check
         self._forget = forget
@@ -150,13 +150,13 @@ class Live(Mapping[str, Relation]):
 
     def __getitem__(self, name: str) -> Relation:
         with self._lock:
-            living = self._open()
+            maintained = self._open()
             if name not in self._names:
                 near = did_you_mean(name, self._names) or f"there are {', '.join(self._names)}"
                 raise UnknownRelation(
                     Diagnostic("C010", f"no relation `{name}` is watched", help=near)
                 )
-            return self._relation(name, LiveTable(self._table(living, name), self._lock))
+            return self._relation(name, LiveTable(self._table(maintained, name), self._lock))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -173,11 +173,11 @@ class Live(Mapping[str, Relation]):
         Facts that came and went in between are in neither.
         """
         with self._lock:
-            living = self._open()
+            maintained = self._open()
             if name not in self._names:
                 self[name]  # says so
-            added, removed = _net(self._pending.pop(name, []), len(living.domains[name]))
-            change = self._change(living, name, added, removed)
+            added, removed = _net(self._pending.pop(name, []), len(maintained.domains[name]))
+            change = self._change(maintained, name, added, removed)
             earlier = self._earlier.pop(name, None)
             if earlier is None:
                 return change
@@ -211,19 +211,19 @@ class Live(Mapping[str, Relation]):
     def stats(self) -> LiveStats:
         """The cost of maintaining the relations so far."""
         with self._lock:
-            living = self._living
-            if living is not None:
-                self._stats.nbytes = living.nbytes
+            maintained = self._maintained
+            if maintained is not None:
+                self._stats.nbytes = maintained.nbytes
                 self._stats.cliques = [
                     CliqueUpkeep(relations, upkeep.value, reason, changes, recomputed)
-                    for relations, upkeep, reason, changes, recomputed in living.cliques
+                    for relations, upkeep, reason, changes, recomputed in maintained.cliques
                 ]
             return self._stats
 
     def close(self) -> None:
         """Release the relations. The session stays open."""
         with self._lock:
-            self._living = None
+            self._maintained = None
             self._pending.clear()
             self._callbacks.clear()
             self._forget(self)
@@ -242,10 +242,10 @@ class Live(Mapping[str, Relation]):
     def given(self, name: str) -> pa.Table:
         """The facts given to a relation, without derived ones."""
         with self._lock:
-            living = self._open()
-            kept = living.given(name)
+            maintained = self._open()
+            kept = maintained.given(name)
             blocks = [(block, len(block[0]) if block else 1) for block in kept.blocks()]
-            return living.decode(name, _joined(blocks, kept.arity) if kept.count() else ((), 0))
+            return maintained.decode(name, _joined(blocks, kept.arity) if kept.count() else ((), 0))
 
     def outdated(self) -> list[str]:
         """The relations that changed since the last call; all of them the first time."""
@@ -262,24 +262,24 @@ class Live(Mapping[str, Relation]):
     def follow(self, name: str, inserted: pa.Table | None, deleted: pa.Table | None) -> None:
         """Add and remove facts."""
         with self._lock:
-            living = self._open()
-            more = {} if inserted is None else {name: living.encode(name, inserted)}
-            less = {} if deleted is None else {name: living.encode(name, deleted)}
-            self._changed(living, more, less)
+            maintained = self._open()
+            more = {} if inserted is None else {name: maintained.encode(name, inserted)}
+            less = {} if deleted is None else {name: maintained.encode(name, deleted)}
+            self._changed(maintained, more, less)
 
     def replace(self, name: str, table: pa.Table) -> None:
         """Replace all facts given to a relation."""
         with self._lock:
-            living = self._open()
-            kept = living.given(name)
+            maintained = self._open()
+            kept = maintained.given(name)
             blocks = [(block, len(block[0]) if block else 1) for block in kept.blocks()]
             less = _joined(blocks, kept.arity) if kept.count() else ((), 0)
-            self._changed(living, {name: living.encode(name, table)}, {name: less})
+            self._changed(maintained, {name: maintained.encode(name, table)}, {name: less})
 
     def restart(
         self,
         compiled: Compiled,
-        living: Living,
+        maintained: IncrementalProgram,
         check: Callable[[Mapping[str, DerivedTable]], None],
     ) -> None:
         """Continue with relations evaluated from scratch; the difference is a change."""
@@ -288,7 +288,7 @@ class Live(Mapping[str, Relation]):
             changed = {*self._pending, *self._earlier}
             waiting = {name: self.changes(name) for name in self._names if name in changed}
             self._pending.clear()
-            self.compiled, self._living, self._check = compiled, living, check
+            self.compiled, self._maintained, self._check = compiled, maintained, check
             self._stats.changes += 1
             told: dict[str, RelationChange] = {}
             for name in self._names:
@@ -321,24 +321,24 @@ class Live(Mapping[str, Relation]):
         return RelationChange(table(1), table(-1))
 
     def _changed(
-        self, living: Living, more: Mapping[str, Batch], less: Mapping[str, Batch]
+        self, maintained: IncrementalProgram, more: Mapping[str, Batch], less: Mapping[str, Batch]
     ) -> None:
         started = time.perf_counter()
-        changes = living.change(more, less)
+        changes = maintained.change(more, less)
         self._stats.changes += 1
         self._stats.seconds += time.perf_counter() - started
-        self._check({name: self._table(living, name) for name in self._watched()})
+        self._check({name: self._table(maintained, name) for name in self._watched()})
         self._outdated.update(changes.by_relation)
         for name, (added, removed) in changes.by_relation.items():
             waiting = self._pending.setdefault(name, [])
             waiting.append((added, removed))
             if len(waiting) > _BATCHES:
-                self._pending[name] = [_net(waiting, len(living.domains[name]))]
+                self._pending[name] = [_net(waiting, len(maintained.domains[name]))]
         callbacks = list(self._callbacks.values())
         if not callbacks:
             return
         told = {
-            name: self._change(living, name, added, removed)
+            name: self._change(maintained, name, added, removed)
             for name, (added, removed) in changes.by_relation.items()
             if name in self._names
         }
@@ -348,19 +348,21 @@ class Live(Mapping[str, Relation]):
     def _watched(self) -> Iterator[str]:
         return (each.lost for each in self.compiled.supported.rules)
 
-    def _open(self) -> Living:
-        if self._living is None:
+    def _open(self) -> IncrementalProgram:
+        if self._maintained is None:
             raise error("C050", "this Live is closed")
-        return self._living
+        return self._maintained
 
-    def _table(self, living: Living, name: str) -> DerivedTable:
+    def _table(self, maintained: IncrementalProgram, name: str) -> DerivedTable:
         info = self.compiled.delta.relations[name]
-        domains = living.domains[name]
-        return DerivedTable(info.columns, living.relations[name], domains, info.order)
+        domains = maintained.domains[name]
+        return DerivedTable(info.columns, maintained.relations[name], domains, info.order)
 
-    def _change(self, living: Living, name: str, added: Batch, removed: Batch) -> RelationChange:
+    def _change(
+        self, maintained: IncrementalProgram, name: str, added: Batch, removed: Batch
+    ) -> RelationChange:
         columns = self.compiled.delta.relations[name].columns
-        tables = (living.decode(name, batch) for batch in (added, removed))
+        tables = (maintained.decode(name, batch) for batch in (added, removed))
         return RelationChange(*(self._relation(name, ArrowTable(columns, each)) for each in tables))
 
     def _relation(self, name: str, table: Table) -> Relation:

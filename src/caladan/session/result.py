@@ -106,7 +106,19 @@ class Relation:
     def arrow(self) -> pa.Table:
         """The facts as an Arrow table."""
         self._check_objects("an Arrow table")
-        return self._facts()
+        return self._outward(self._facts())
+
+    def _outward(self, table: pa.Table) -> pa.Table:
+        """Facts with lists and structs as Arrow has them."""
+        if not self._is_nested:
+            return table
+        from caladan.data.nested import outward
+
+        return outward(table, self._table.columns)
+
+    @property
+    def _is_nested(self) -> bool:
+        return any(column.type.is_nested for column in self._table.columns)
 
     def _facts(self) -> pa.Table:
         """The facts as an Arrow table, with objects as numbers."""
@@ -129,13 +141,21 @@ class Relation:
         """Facts as tuples, with the values of objects."""
         from caladan.data.schema import rows
 
-        if self._objects is None or first_object(self._table.columns) is None:
+        has_objects = self._objects is not None and first_object(self._table.columns) is not None
+        if not has_objects and not self._is_nested:
             return list(rows(table))
-        columns = [
-            self._objects.decoded(data.to_pylist()) if c.type is Type.OBJECT else data.to_pylist()
-            for c, data in zip(self._table.columns, table.columns, strict=True)
-        ]
-        return list(zip(*columns, strict=True))
+        pairs = zip(self._table.columns, table.columns, strict=True)
+        return list(zip(*(self._values(data, c.type) for c, data in pairs), strict=True))
+
+    def _values(self, data: Any, type: Type) -> list[object]:
+        """The values of a column, in Python."""
+        if type is Type.OBJECT and self._objects is not None:
+            return self._objects.decoded(data.to_pylist())
+        if type.is_nested:
+            from caladan.data.nested import values
+
+            return values(data, type)
+        return data.to_pylist()
 
     def _check_objects(self, where: str) -> None:
         """Raise C012 if a column holds Python objects, which the destination cannot hold."""
@@ -208,13 +228,18 @@ class Relation:
         from caladan.engines.interface import SharedStorage
 
         if isinstance(self._table, SharedStorage):
-            return self._table.framed(session, self._widths, self._looks)
-        frame = self._table.spark(session)
-        if not self._widths:
-            return frame
-        from caladan.engines.spark.columns.types import narrowed
+            frame = self._table.framed(session, self._widths, self._looks)
+        else:
+            frame = self._table.spark(session)
+            if self._widths:
+                from caladan.engines.spark.columns.types import narrowed
 
-        return narrowed(frame, self._widths)
+                frame = narrowed(frame, self._widths)
+        if not self._is_nested:
+            return frame
+        from caladan.engines.spark.columns.nested import outward
+
+        return outward(frame, self._table.columns)
 
     def show(self, n: int = 20) -> None:
         """Print the first facts as a table, and the number of the others."""
@@ -299,7 +324,7 @@ class Relation:
     def ordered(self) -> pa.Table:
         """The facts as an Arrow table, in the order of `rows()`."""
         self._check_objects("an Arrow table")
-        return self._in_order()
+        return self._outward(self._in_order())
 
     def _in_order(self) -> pa.Table:
         from caladan.session.display import in_order

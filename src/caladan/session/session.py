@@ -298,7 +298,8 @@ class Session(Course):
         """Run a program, given as text or as the path of a file, and return its relations.
 
         `db.run("p(X) <- arc(X, _). query p(X).").answer.rows()`. Options: max_rounds, max_facts,
-        timeout, memory, permissive, keep, strategy, search, checkpoint.
+        timeout, memory, permissive, keep, strategy, search, checkpoint,
+        partitions.
         """
         wanted = checked(options)
         values = inputs.values(params, self._store.objects)

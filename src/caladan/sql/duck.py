@@ -13,14 +13,15 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from caladan.data.schema import ARROW, DECIMAL_SPELLED, ArrowTable, spark_type
+from caladan.data.nested import all_inward, outward
+from caladan.data.schema import DECIMAL_SPELLED, ArrowTable, outer_type, spark_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table, stoppable
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
 from caladan.program.clock import TimeOver, attended, look
 from caladan.program.diagnostics import SourceText
-from caladan.program.types import TYPES
+from caladan.program.types import TYPES, list_of, nested_parts, struct_of
 from caladan.sql.engine import (
     Frame,
     FrameColumn,
@@ -37,7 +38,10 @@ from caladan.sql.meaning import definition
 T = TypeVar("T")
 
 _TYPES: Final[dict[str, Type]] = {
-    spelled: type for type in TYPES for spelled in (type.duck, *type.duck_reads) if spelled
+    spelled: type
+    for type in TYPES
+    for spelled in (type.duck, *type.duck_reads)
+    if spelled and not type.is_nested
 }
 
 
@@ -62,7 +66,7 @@ class DuckDB:
         return self._frame(name, nulls)
 
     def held(self, table: Table) -> Frame:
-        return self.table(table.arrow())
+        return self.table(outward(table.arrow(), table.columns))
 
     def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
         try:
@@ -92,7 +96,7 @@ class DuckDB:
 
     def result(self, frame: Frame, *, is_ordered: bool) -> Table:
         columns = tuple(Column(c.name, c.type) for c in frame.columns if c.type)
-        return ArrowTable(columns, self._arrow(frame))
+        return ArrowTable(columns, all_inward(self._arrow(frame), columns))
 
     def close(self) -> None:
         self._connection.close()
@@ -110,7 +114,7 @@ class DuckDB:
             found = self._attended(self._connection.table(frame.handle).to_arrow_table)
         except duckdb.Error as problem:
             raise refused(str(problem), frame.tree, self._written) from None
-        types = [ARROW[column.type] for column in frame.columns if column.type]
+        types = [outer_type(column.type) for column in frame.columns if column.type]
         names = [column.name for column in frame.columns]
         columns = [_cast(c, t) for c, t in zip(found.columns, types, strict=True)]
         return pa.table(columns, names=names)
@@ -154,6 +158,18 @@ class DuckDB:
 
 
 def _type(spelled: str) -> Type | None:
+    if spelled.endswith("[]"):
+        element = _type(spelled[:-2])
+        return None if element is None else list_of(element)
+    if spelled.startswith("STRUCT("):
+        fields: list[tuple[str, Type]] = []
+        for part in nested_parts(spelled[len("STRUCT(") : -1]):
+            name, _, own = part.strip().partition(" ")
+            type = _type(own)
+            if type is None:
+                return None
+            fields.append((name.strip('"'), type))
+        return struct_of(*fields)
     return spark_type(spelled) if DECIMAL_SPELLED.fullmatch(spelled) else _TYPES.get(spelled)
 
 

@@ -18,8 +18,9 @@ from sqlglot import exp
 
 from caladan.data.frames import collected
 from caladan.data.load import load
+from caladan.data.nested import outward
 from caladan.data.problems import no_data
-from caladan.data.schema import ARROW, arrow_schema, check_apart, match_columns
+from caladan.data.schema import arrow_schema, check_apart, match_columns, outer_type
 from caladan.data.source import Source, files
 from caladan.language.rasql.scope import KnownColumn, KnownTable
 from caladan.language.rasql.script import span_of
@@ -142,11 +143,11 @@ class Names:
         if source is None:
             if not self._may_lack_data:
                 raise CaladanError(no_data(name, columns, span_of(table, self._written)))
-            return self._engine.table(arrow_schema(columns).empty_table())
+            return self._engine.table(outward(arrow_schema(columns).empty_table(), columns))
         handed = self._session.frame(name, source)
-        return self._engine.table(
-            self._session.rows(name, source, columns) if handed is None else handed
-        )
+        if handed is None:
+            handed = outward(self._session.rows(name, source, columns), columns)
+        return self._engine.table(handed)
 
     def _name(self, written: str) -> str | None:
         """A relation of the session by its name, upper and lower case alike if need be."""
@@ -317,7 +318,7 @@ def _with_nulls(name: str, source: Source, columns: Sequence[Column]) -> pa.Tabl
         data = ds.dataset(paths, format=source.format, partitioning="hive").to_table()
     arrays: list[Any] = []
     for column, values in zip(columns, _columns(name, data, columns), strict=True):
-        type = ARROW[column.type]
+        type = outer_type(column.type)
         if isinstance(values, pa.ChunkedArray):
             arrays.append(values.cast(type, safe=not column.type.is_floating))
         else:

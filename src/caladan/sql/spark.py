@@ -18,9 +18,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as sf
 
 from caladan.data.frames import first_line
-from caladan.data.schema import ARROW, spark_type
+from caladan.data.nested import all_inward
+from caladan.data.schema import outer_type, spark_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table
+from caladan.engines.spark.columns.nested import outward
 from caladan.engines.spark.session.connect import is_connect, when_unused
 from caladan.engines.spark.session.failures import quietly, said
 from caladan.engines.spark.session.session import beside, created, moved
@@ -73,7 +75,7 @@ class SparkSQL:
         return self._frame(frame)
 
     def held(self, table: Table) -> Frame:
-        return self.table(table.spark(self.session))
+        return self.table(outward(table.spark(self.session), table.columns))
 
     def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
         """A DataFrame of a query, analysed but not evaluated."""
@@ -174,9 +176,10 @@ class SqlTable:
 
         frame = self.frame if limit is None else self.frame.limit(limit)
         found = self._attempt(lambda: cast("Any", frame).toArrow())
-        types = [ARROW[column.type] for column in self.columns]
+        types = [outer_type(column.type) for column in self.columns]
         columns = [c.cast(t) for c, t in zip(found.columns, types, strict=True)]
-        return pa.table(columns, names=[column.name for column in self.columns])
+        whole = pa.table(columns, names=[column.name for column in self.columns])
+        return all_inward(whole, self.columns)
 
     def spark(self, session: Any) -> DataFrame:
         """The rows as a DataFrame of a session."""

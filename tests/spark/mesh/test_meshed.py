@@ -206,7 +206,7 @@ def test_without_slots_the_next_strategy_is_taken(
     assert told.declined == [
         ("meshed", "Spark has no executor to run tasks on"),
         (
-            "a shape",
+            "a closure",
             "its rules read fewer than 1,000 facts",
         ),  # by the engine in the next one's task
     ]

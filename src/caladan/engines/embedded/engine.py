@@ -44,7 +44,7 @@ from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     from caladan.data.source import Source
-    from caladan.fixpoint.living import Living
+    from caladan.incremental.program import IncrementalProgram
 
 Place = tuple[int, int]  # a table by its number, and a column of it
 
@@ -332,21 +332,23 @@ class EmbeddedEngine(InProcess):
         store: Mapping[str, Table],
         options: Options,
         events: Listener,
-    ) -> Living:
+    ) -> IncrementalProgram:
         """The relations of a program, to be kept true while facts come and go."""
-        from caladan.fixpoint.living import Living
+        from caladan.incremental.program import IncrementalProgram
 
         started = time.perf_counter()
         events.tell(RunStarted(self.name, len(program.cliques)))
         try:
             with compilations(events):
-                living = Living(program, given_facts(program, store), options, events)
+                maintained = IncrementalProgram(
+                    program, given_facts(program, store), options, events
+                )
         except LimitReached as reached:
             raise CaladanError(*reached.diagnostics) from None
         except MemoryError:
             raise CaladanError(*Limits(options).out_of_memory().diagnostics) from None
         events.tell(RunDone(time.perf_counter() - started))
-        return living
+        return maintained
 
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows that match a goal's constants and its repeated variables."""

@@ -56,7 +56,7 @@ from caladan.program import (
     operations,
     variables,
 )
-from caladan.program.functions import call, find, outcomes, type_of_value
+from caladan.program.functions import NestedCall, call, find, outcomes, type_of_value
 from caladan.program.kinds import Kind, kind_of_expression
 from caladan.program.operations import Operation
 from caladan.program.transform import walk
@@ -97,6 +97,11 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             return canonical(operations.outcomes(expression, [[value] for value in values])[0])
         case Function():
             given = [[evaluate(argument, binding)] for argument in expression.arguments]
+            code = expression.code
+            if isinstance(code, NestedCall) and code.keeps_missing:
+                lacks = [i for i, each in enumerate(given) if each == [NULL]]
+                expression = replace(expression, code=code.without(lacks))
+                given = [each for each in given if each != [NULL]]
             if [NULL] in given:
                 return NULL
             return canonical(outcomes(expression, given, 1)[0])

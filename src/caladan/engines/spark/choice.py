@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from caladan.analysis.core import RelationInfo
-from caladan.program import Aggregate, Constant, Expression, Variable
+from caladan.program import Aggregate, Constant, Expression, Type, Variable
 from caladan.program.aggregates import row_of
 from caladan.program.options import Options
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule, reads
@@ -257,6 +258,200 @@ def origin(rule: DeltaRule, pivot: Mapping[str, int]) -> tuple[int, int] | None:
     return None
 
 
+def pivot_shares(clique: DeltaClique) -> tuple[list[tuple[str, int]], frozenset[str]]:
+    """What parts of a pivoted clique have a share of, relations and columns; and what whole.
+
+    A relation that one rule takes its pivot from and another meets in another column is in both.
+    """
+    pivot = clique.pivot or {}
+    shares: dict[tuple[str, int], None] = {}
+    whole: set[str] = set()
+    for rule in clique.exit_rules:
+        found = origin(rule, pivot)
+        for number, scan in enumerate(rule.body.atoms):
+            if found is not None and number == found[0]:
+                shares[scan.relation, found[1]] = None
+            else:
+                whole.add(scan.relation)
+        whole.update(scan.relation for scan in rule.body.absents)
+    for rule in clique.delta_rules:
+        whole.update(rule.body.read)
+    return list(shares), frozenset(whole.difference(clique.relations))
+
+
+# ── Cells ────────────────────────────────────────────────────────────────────────────────────────
+
+Atom: TypeAlias = "tuple[Sequence[str], int]"
+"""The variables of an atom, and how many facts it has."""
+
+Shares: TypeAlias = "Mapping[str, int]"
+"""How many slices each variable is cut into; one that is not named is not cut."""
+
+
+def shares(atoms: Sequence[Atom], cells: int) -> dict[str, int]:
+    """The shares of all variables that atoms meet on, for at most so many cells.
+
+    A cell gets of each atom one fact in as many as the shares of its variables multiply to; the
+    shares are those that send it the fewest, and of these the ones with the fewest cells. Of equal
+    ways, the one that cuts the variables that come first is taken: a search may start there.
+
+    >>> shares([(("x", "y"), 100), (("y", "z"), 100), (("z", "x"), 100)], 8)
+    {'x': 2, 'y': 2, 'z': 2}
+    >>> shares([(("x", "y"), 1_000_000), (("y", "z"), 10), (("z", "x"), 10)], 4)
+    {'x': 2, 'y': 2, 'z': 1}
+    """
+    seen = Counter(name for variables, _ in atoms for name in variables)
+    names = [name for name, count in seen.items() if count > 1]
+    ways = (dict(zip(names, way[::-1], strict=True)) for way in _ways(len(names), cells))
+
+    def cost(shares: Shares) -> tuple[float, int]:
+        load = sum(size / product(variables, shares) for variables, size in atoms)
+        return load, product(names, shares)
+
+    return min(ways, key=cost)
+
+
+def product(variables: Collection[str], shares: Shares) -> int:
+    """The shares of some variables, multiplied."""
+    total = 1
+    for name in variables:
+        total *= shares.get(name, 1)
+    return total
+
+
+def _ways(variables: int, cells: int) -> Iterator[tuple[int, ...]]:
+    """Shares whose product is at most `cells`; of many cells, powers of two will do."""
+    if not variables:
+        yield ()
+        return
+    few = cells <= 64
+    steps = range(1, cells + 1) if few else (1 << i for i in range(cells.bit_length()))
+    for step in steps:
+        for rest in _ways(variables - 1, cells // step):
+            yield (step, *rest)
+
+
+# ── What goes into a task ────────────────────────────────────────────────────────────────────────
+
+_BYTES: Final = {
+    Type.BYTE: 1, Type.SHORT: 2, Type.INTEGER: 4, Type.FLOAT: 4, Type.DATE: 4, Type.BOOLEAN: 1,
+    Type.STRING: 20, Type.BINARY: 20,
+}  # fmt: skip
+_TIMES: Final = 6
+"""How many times its bytes in Arrow an input has in a task at least: as it came, as words, sorted
+by one order, and by another while that is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMemory:
+    """The bytes that facts may have in one task, and which setting says so.
+
+    If `is_shared`, all tasks of a job have them together.
+    """
+
+    nbytes: int
+    setting: str
+    is_shared: bool = False
+
+    def of_each(self, tasks: int) -> int:
+        """The bytes for each of so many tasks."""
+        return self.nbytes // tasks if self.is_shared else self.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInputs:
+    """What goes into each of some tasks: bytes that all have whole, and its share of the others."""
+
+    whole: int
+    share: int
+    tasks: int
+
+    @property
+    def needed(self) -> int:
+        """The bytes that they take there at least."""
+        return (self.whole + self.share) * _TIMES
+
+    def why_too_much(self, memory: TaskMemory | None) -> str | None:
+        """Why tasks cannot have them; None if they can, as far as that is known."""
+        if memory is None:
+            return None
+        most = memory.of_each(self.tasks)
+        if not most:
+            return f"{memory.setting} leaves a task no memory for facts"
+        if self.needed <= most:
+            return None
+        may = f"{shown_bytes(most)} ({memory.setting})"
+        return f"inputs take {shown_bytes(self.needed)} in a task, which may have {may}"
+
+    def __str__(self) -> str:
+        which = "one task" if self.tasks == 1 else f"each of {self.tasks} tasks"
+        sent = [f"is sent {shown_bytes(self.share)}"] if self.share else []
+        whole = [f"reads {shown_bytes(self.whole)}"] if self.whole else []
+        return f"{which} {' and '.join([*sent, *whole])}" if sent or whole else ""
+
+
+def shown_bytes(size: int) -> str:
+    """A size for people.
+
+    >>> shown_bytes(300), shown_bytes(6_400_000), shown_bytes(2_200_000_000)
+    ('0.3 kB', '6.4 MB', '2.2 GB')
+    """
+    for unit, name in ((10**9, "GB"), (10**6, "MB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size / 1000:.1f} kB"
+
+
+def bytes_of(info: RelationInfo, facts: int) -> int:
+    """The bytes that so many facts have in Arrow; texts are taken to be short."""
+    return facts * sum(_BYTES.get(column.type, 8) for column in info.columns)
+
+
+def inputs_of(
+    strategy: str,
+    cliques: Sequence[DeltaClique],
+    relations: Mapping[str, RelationInfo],
+    sizes: Mapping[str, int],
+    tasks: int,
+) -> TaskInputs | None:
+    """What goes into each task of a strategy, of relations whose sizes are known."""
+    if strategy == "frame":
+        return None
+    own = {name for clique in cliques for name in clique.relations}
+    names = {*reads(cliques), *own} & sizes.keys()
+    size = {name: bytes_of(relations[name], sizes[name]) for name in names}
+    if strategy == "pivoted":
+        shares, whole = pivot_shares(cliques[0])
+        cut = sum(size.get(name, 0) for name in {*(name for name, _ in shares), *own})
+        return TaskInputs(sum(size.get(name, 0) for name in whole), cut // tasks, tasks)
+    if strategy == "cubed":
+        return _inputs_of_cells(cliques[0], size, sizes, tasks)
+    return TaskInputs(sum(size.values()), 0, 1 if strategy == "single" else tasks)
+
+
+def _inputs_of_cells(
+    clique: DeltaClique, size: Mapping[str, int], sizes: Mapping[str, int], tasks: int
+) -> TaskInputs:
+    whole, sent, cells = dict[str, int](), dict[tuple[str, tuple[object, ...]], int](), 1
+    for rule in clique.exit_rules:
+        atoms = [(scan.variables, sizes.get(scan.relation, 0)) for scan in rule.body.atoms]
+        cut = shares(atoms, tasks)
+        cells = max(cells, product(cut, cut))
+        for scan in rule.body.atoms:
+            of = size.get(scan.relation, 0)
+            by = tuple(
+                (i, getattr(a, "name", ""))
+                for i, a in enumerate(scan.arguments)
+                if cut.get(getattr(a, "name", ""), 1) > 1
+            )
+            if by:
+                sent[scan.relation, by] = of // product({name for _, name in by}, cut)
+            else:
+                whole[scan.relation] = of
+        whole |= {scan.relation: size.get(scan.relation, 0) for scan in rule.body.absents}
+    return TaskInputs(sum(whole.values()), sum(sent.values()), cells)
+
+
 # ── A whole program ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -266,7 +461,8 @@ class Outlook:
 
     If it is decided, the first option is the one, and the others follow where it cannot serve;
     else each option says when it is taken. `facts` go into it, where that is known; `declined` is
-    the strategy that was asked for, if it cannot serve, and why.
+    the strategy that was asked for, if it cannot serve, and why; or the first that has not the
+    memory. `inputs` are what each task gets, where sizes are known.
     """
 
     clique: DeltaClique
@@ -274,6 +470,7 @@ class Outlook:
     is_decided: bool
     facts: int | None = None
     declined: StrategyChoice | None = None
+    inputs: TaskInputs | None = None
 
     @property
     def large(self) -> StrategyChoice:
@@ -337,8 +534,12 @@ def outlooks(
     options: Options | None = None,
     *,
     has_rdds: bool = True,
+    memory: TaskMemory | None = None,
 ) -> list[Outlook]:
-    """How the cliques of a program will be evaluated; `sizes` are those of its data."""
+    """How the cliques of a program will be evaluated; `sizes` are those of its data.
+
+    `memory` is what facts may have in a task; None if nothing is known to limit it.
+    """
     options = options or Options()
     cliques = program.cliques
     known = dict(sizes or {})
@@ -350,11 +551,13 @@ def outlooks(
         facts = facts_in(cliques, known)
         how = together(cliques, facts, options, tasks, program.relations, has_rdds=has_rdds)
         if how is not None:
-            return [Outlook(c, (how,), is_decided=True, facts=facts) for c in cliques]
+            all_in_one = inputs_of("single", cliques, program.relations, known, 1)
+            if all_in_one is None or all_in_one.why_too_much(memory) is None:
+                return [Outlook(c, (how,), True, facts, inputs=all_in_one) for c in cliques]
     found: list[Outlook] = []
     for clique in cliques:
-        inputs = set(reads([clique])).difference(clique.relations)
-        is_known = sizes is not None and inputs <= known.keys()
+        read = set(reads([clique])).difference(clique.relations)
+        is_known = sizes is not None and read <= known.keys()
         asked, declined = forced(clique, options), None
         if asked is not None and (obstacle := why_not(asked, clique, program.relations)):
             asked, declined = None, StrategyChoice(asked, obstacle)
@@ -363,7 +566,15 @@ def outlooks(
             relations = program.relations
             ranked = choices(clique, facts, asked, tasks, relations, has_rdds=has_rdds)
             if tasks is not None or ranked[0].strategy != "meshed" or asked is not None:
-                found.append(Outlook(clique, tuple(ranked), True, facts, declined))
+                inputs: TaskInputs | None = None
+                while is_known and tasks is not None:
+                    inputs = inputs_of(ranked[0].strategy, [clique], relations, known, tasks)
+                    obstacle = None if inputs is None else inputs.why_too_much(memory)
+                    if obstacle is None:
+                        break
+                    declined = declined or StrategyChoice(ranked[0].strategy, obstacle)
+                    ranked = ranked[1:]
+                found.append(Outlook(clique, tuple(ranked), True, facts, declined, inputs))
                 continue
         ways = _alternatives(clique, program, tasks) if has_rdds else _ways_there(clique, program)
         found.append(Outlook(clique, tuple(ways), False, declined=declined))

@@ -15,11 +15,12 @@ from caladan.data.frames import check_running
 from caladan.data.source import Source
 from caladan.engines.interface import EngineStopped, Store, Table
 from caladan.engines.spark.cancellation import Attended, Cancelled, new_tag
-from caladan.engines.spark.choice import outlooks
+from caladan.engines.spark.choice import TaskMemory, outlooks
 from caladan.engines.spark.frame import plans
 from caladan.engines.spark.run import Cliques
 from caladan.engines.spark.session import connect
 from caladan.engines.spark.session.failures import SparkSaid, diagnosed
+from caladan.engines.spark.session.memory import task_memory
 from caladan.engines.spark.session.session import adopt, beside, child
 from caladan.engines.spark.session.staging import Readers, Staging
 from caladan.engines.spark.session.workspace import ShuffleBytes, Workspace, release_abandoned
@@ -36,7 +37,7 @@ from caladan.rules.program import DeltaProgram
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from caladan.fixpoint.living import Living
+    from caladan.incremental.program import IncrementalProgram
 
 T = TypeVar("T")
 
@@ -97,7 +98,7 @@ class SparkEngine:
         events.tell(RunStarted(self.name, len(program.cliques)))
         tables = cast("Mapping[str, SparkTable]", store)
         _tell_reading(tables, events)
-        workspace = Workspace(self._child, staging=self._staging)
+        workspace = Workspace(self._child, staging=self._staging, asked=options.partitions)
         workspace.ship = self._ship
         tag = new_tag()
         if not self._is_connect:
@@ -133,7 +134,7 @@ class SparkEngine:
 
     def watch(
         self, program: DeltaProgram, store: Store, options: Options, events: Listener
-    ) -> Living:
+    ) -> IncrementalProgram:
         """The relations of a program, kept true in the driver while facts come and go."""
         from caladan.engines.embedded.engine import EmbeddedEngine
         from caladan.engines.embedded.tables import LoadedTable
@@ -165,6 +166,12 @@ class SparkEngine:
         check_running(self.session)
         return connect.parallelism(self._child)
 
+    @property
+    def memory(self) -> TaskMemory | None:
+        """What facts may have in one task; None if no setting says."""
+        check_running(self.session)
+        return None if self._is_connect else task_memory(self._child.sparkContext)
+
     def plans(
         self, program: DeltaProgram, store: Store, options: Options, *, is_all_there: bool
     ) -> list[tuple[str, str]]:
@@ -176,8 +183,10 @@ class SparkEngine:
         try:
             sizes = {n: table.size for n, table in tables.items()} if is_all_there else None
             has_rdds = not self._is_connect
-            seen = outlooks(program, sizes, self.tasks, options, has_rdds=has_rdds)
-            workspace = Workspace(self._child, staging=self._staging)
+            seen = outlooks(
+                program, sizes, self.tasks, options, has_rdds=has_rdds, memory=self.memory
+            )
+            workspace = Workspace(self._child, staging=self._staging, asked=options.partitions)
             return plans.plans(program, tables, workspace, seen)
         except (PySparkException, Py4JError) as problem:
             raise diagnosed(problem) from None

@@ -23,11 +23,13 @@ from caladan.engines.spark.choice import (
     choices,
     facts_in,
     forced,
+    inputs_of,
     together,
     why_not,
 )
 from caladan.engines.spark.frame.fixpoint import FrameFixpoint
 from caladan.engines.spark.session.connect import described, is_connect
+from caladan.engines.spark.session.memory import task_memory
 from caladan.engines.spark.session.workers import obstacle
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources.table import SparkTable, distinct, held
@@ -146,7 +148,7 @@ class Cliques:
         if name != "single" and self.workspace.shuffle_bytes is not None:
             self.workspace.shuffle_bytes.expected = True
         try:
-            if name != "frame" and (reason := self._why_no_tasks(name)) is not None:
+            if name != "frame" and (reason := self._why_no_tasks(name, cliques)) is not None:
                 raise CannotServe(reason)
             if name == "frame" and self.options.search is not None:
                 for clique in cliques:
@@ -194,12 +196,18 @@ class Cliques:
 
         return strategies.single if name == "single" else strategies.pivoted
 
-    def _why_no_tasks(self, strategy: str) -> str | None:
+    def _why_no_tasks(self, strategy: str, cliques: Sequence[DeltaClique]) -> str | None:
         workspace = self.workspace
         try:
             if strategy != "single" and not self._has_rdds:
                 return ONE_TASK
             session: Any = workspace.session
+            if self._has_rdds:
+                relations, parts = self.program.relations, parts_of(workspace)
+                inputs = inputs_of(strategy, cliques, relations, self._sizes(), parts)
+                memory = task_memory(session.sparkContext)
+                if inputs is not None and (reason := inputs.why_too_much(memory)):
+                    return reason
             asked = session.sparkContext if self._has_rdds else session
             return obstacle(asked, workspace.ship, workspace.check)
         except (PySparkException, Py4JError) as problem:

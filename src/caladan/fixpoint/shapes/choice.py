@@ -18,7 +18,7 @@ from caladan.columns.domains import Domain, word_of
 from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.layout import Counts, Layout, Mask, Words, concatenated
 from caladan.columns.relation import StoredRelation
-from caladan.fixpoint.blueprint import facts_read, said, shape_of, why_rounds
+from caladan.fixpoint.blueprint import closure_of, facts_read, said, why_rounds
 from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.limits import run_stoppable
 from caladan.fixpoint.planner import Planner
@@ -27,6 +27,7 @@ from caladan.join.arithmetic import blamed
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
+from caladan.plan.recursion import Closure, EdgeRule, enter
 from caladan.program import Comparison, Constant, Value, Variable, thresholds
 from caladan.program.events import Listener, RuleDone, RulePlanned
 from caladan.rules.body import Version
@@ -35,7 +36,6 @@ from caladan.rules.program import DeltaClique, DeltaRule
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.pairs import ShapeLimits
-    from caladan.rules.shapes.forms import Shape, Step
 
 T = TypeVar("T")
 _PENDING: Final = 4  # a part of the memory that facts may take before they are sorted
@@ -46,26 +46,26 @@ TellDeclined: TypeAlias = "Callable[[str, str], None]"  # what was not taken, an
 
 
 class Shaping:
-    """Finds shapes and evaluates them; `events` are told of the rules that were solved for one."""
+    """Finds closures and solves them; `events` are told of the rules that were solved for one."""
 
     def __init__(self, state: State, planner: Planner, events: Listener) -> None:
         self._state = state
         self._planner = planner
         self._events = events
 
-    def shape(self, clique: DeltaClique, declined: TellDeclined) -> Shape | None:
-        """The shape that a clique is to be evaluated by; None if it goes in rounds."""
+    def closure(self, clique: DeltaClique, declined: TellDeclined) -> Closure | None:
+        """The closure that a clique is to be solved as; None if it goes in rounds."""
         if not clique.is_recursive:
             return None
         reason = why_rounds(self.facts_read(clique))
         if self._state.is_ranked:
             reason = "facts remember when they were derived"
         if reason is not None:
-            declined("a shape", reason)
+            declined("a closure", reason)
             return None
-        found = shape_of(clique, self._state.program)
+        found = closure_of(clique, self._state.program)
         if isinstance(found, str):
-            declined("a shape", found)
+            declined("a closure", found)
             return None
         return found
 
@@ -75,12 +75,12 @@ class Shaping:
         finished = [name for name in facts_read(clique) if name in self._state.finished]
         return sum(given) + self._state.total(finished)
 
-    def evaluate(self, shape: Shape, declined: TellDeclined) -> dict[str, Layout] | None:
-        """The relations of a clique whose exit rules are done, None if the shape declines."""
-        from caladan.fixpoint.shapes.evaluate import evaluated
+    def solve_closure(self, closure: Closure, declined: TellDeclined) -> dict[str, Layout] | None:
+        """The relations of a clique whose exit rules are done, None if its solver declines."""
+        from caladan.fixpoint.shapes.evaluate import solve_closure
 
         return self._run(
-            lambda limits: evaluated(shape, self, limits, partial(declined, shape.name))
+            lambda limits: solve_closure(closure, self, limits, partial(declined, closure.solver))
         )
 
     def _run(self, work: Callable[[ShapeLimits], T]) -> T:
@@ -96,18 +96,20 @@ class Shaping:
             self._state.limits.seconds()
             raise
 
-    def entered(self, shape: Shape | None, clique: DeltaClique) -> Shape | None:
-        """A shape that takes the exit rules itself, where these read closures."""
-        from caladan.rules.shapes.recognise import entered
-
+    def enter(self, closure: Closure | None, clique: DeltaClique) -> Closure | None:
+        """A closure that takes the exit rules itself, where these read closures."""
         if self._state.limits.max_rounds is not None or self._state.is_ranked:
             return None
         relations = self._state.program.relations
-        found = entered(shape, clique, relations, lambda atom: self.layout(atom) is not None)
+        exits = [each.rule for each in clique.exit_rules]
+        found = enter(
+            closure, clique.relations, exits, relations,
+            lambda atom: self.layout(atom) is not None,
+        )  # fmt: skip
         return found if found is not None and all(map(self._is_closing, found.entries)) else None
 
-    def _is_closing(self, step: Step) -> bool:
-        """Whether all layouts that a step reads are closures it can go through."""
+    def _is_closing(self, step: EdgeRule) -> bool:
+        """Whether all layouts that an edge reads are closures it can go through."""
         from caladan.fixpoint.shapes.steps import closing
 
         return all(

@@ -17,6 +17,7 @@ import numpy as np
 from caladan.columns.layout import Counts
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
+from caladan.plan.literals import TURNED
 from caladan.program import (
     Arithmetic,
     Comparison,
@@ -27,7 +28,6 @@ from caladan.program import (
     variables,
 )
 from caladan.program.kinds import Kind
-from caladan.rules.shapes.literals import TURNED
 
 _FAR: Final = 1 << 62
 

@@ -34,13 +34,13 @@ from caladan.fixpoint.shapes.comparisons import told_apart
 from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import Declined, NodePlace
 from caladan.join.frontier import Bindings
+from caladan.plan.literals import Literal
 from caladan.program import (
     Comparison,
     Expression,
     Variable,
     thresholds,
 )
-from caladan.rules.shapes.literals import Literal
 
 
 @dataclass(frozen=True, slots=True)

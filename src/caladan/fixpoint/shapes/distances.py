@@ -34,41 +34,44 @@ from caladan.fixpoint.shapes.pairs import (
 from caladan.fixpoint.shapes.sources import StepSources
 from caladan.join.arithmetic import blamed
 from caladan.join.frontier import Bindings
+from caladan.plan.recursion import Closure
 from caladan.program import thresholds
 from caladan.program.kinds import EXACT, Kind, kind_of
-from caladan.rules.shapes.forms import Distances
 
 Sums: TypeAlias = NDArray[np.float64]
 
 
-def distances(shape: Distances, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
+def find_distances(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
     """The relation of a shape; its facts are listed."""
-    return inputs.stored(shape.relation, prepared(shape, inputs, limits))
+    return inputs.stored(closure.relation, prepared(closure, inputs, limits))
 
 
 def prepared(
-    shape: Distances, inputs: ShapeInputs, limits: ShapeLimits
+    closure: Closure, inputs: ShapeInputs, limits: ShapeLimits
 ) -> Iterator[tuple[Words, ...]]:
     """The facts of a shape, which are found once they are asked for; declines before that."""
-    stepping, steps = shape.sides.stepping, [each.step for each in shape.steps]
-    given = inputs.exit(shape.relation)
-    firsts = tuple(given[c] for c in shape.sides.carried)
-    sources = StepSources(steps, {shape.relation: shape.sides}, [firsts], inputs, len(given[0]))
-    kind = kind_of(inputs.info(shape.relation).columns[shape.column].type)
-    numbers = inputs.numbers(shape.relation, shape.column, given[shape.column])
-    sign = 1 if shape.smallest else -1
+    split, steps = closure.splits[closure.relation], closure.steps
+    stepping = split.node
+    given = inputs.exit(closure.relation)
+    firsts = tuple(given[c] for c in split.carried)
+    sources = StepSources(steps, closure.splits, [firsts], inputs, len(given[0]))
+    kind = kind_of(inputs.info(closure.relation).columns[closure.value].type)
+    numbers = inputs.numbers(closure.relation, closure.value, given[closure.value])
+    sign = 1 if closure.is_least else -1
     values = sign * (rank_floats(numbers) if kind is Kind.FLOAT else numbers.astype(np.float64))
     parts = [tuple(given[c] for c in stepping)]
     weights: list[Sums] = []
-    for each in shape.steps:
+    for each in steps:
+        weight = each.weight
+        assert weight is not None
         # Where nothing is carried, rounds would take far longer than listing the steps.
-        most = 4 * len(values) + thresholds.now.shape_join if shape.sides.carried else None
-        found = inputs.solve(each.rule, most)
+        most = 4 * len(values) + thresholds.now.shape_join if split.carried else None
+        found = inputs.solve(each.weighted, most)
         parts += [found[: len(stepping)], found[len(stepping) : 2 * len(stepping)]]
-        read = dict(zip(each.read, found[2 * len(stepping) :], strict=True))
-        evaluator = inputs.evaluator(each.rule, each.read)
+        read = dict(zip(weight.read, found[2 * len(stepping) :], strict=True))
+        evaluator = inputs.evaluator(each.rule, weight.read)
         with blamed(each.rule):
-            added = evaluator.values(each.weight, Bindings(len(found[0]), read), None)
+            added = evaluator.values(weight.added, Bindings(len(found[0]), read), None)
         weights.append(sign * added.data.astype(np.float64))
     limits.require_some(sum(len(part[0]) for part in parts))
     columns = [tuple(np.ascontiguousarray(c) for c in part) for part in parts]
@@ -76,7 +79,7 @@ def prepared(
     most = max(map(magnitude, (*weights, values)))
     if not place.size * most < (EXACT if kind is Kind.INTEGER else np.inf):
         raise Declined("its sums may be larger than doubles can tell apart")
-    graph = _WeightedGraph(shape, ids[1::2], ids[2::2], weights, place.size)
+    graph = _WeightedGraph(closure, ids[1::2], ids[2::2], weights, place.size)
     if limits.max_rounds is not None:
         edges = zip(ids[1::2], ids[2::2], strict=True)
         limits.require_path(longest_path(union([*edges]), place.size))
@@ -84,13 +87,13 @@ def prepared(
     for each in ids:
         used[each] = True
     graph.tests = [
-        sources.tests(i, [(s.leaving, place, s.pattern), (s.arriving, place, s.head)], used)
+        sources.tests(i, [(s.leaving, place, s.edge.begin), (s.arriving, place, s.edge.end)], used)
         for i, s in enumerate(steps)
     ]
     starts = Graph.of(sources.firsts, graph.number[ids[0]], sources.place.size)
     first_values = values[np.argsort(sources.firsts, kind="stable")]
     rows = graph.rows(starts, first_values, sources, limits)
-    return _facts(shape, rows, sources.place, place, sign, inputs)
+    return _facts(closure, rows, sources.place, place, sign, inputs)
 
 
 class _WeightedGraph:
@@ -98,12 +101,13 @@ class _WeightedGraph:
 
     def __init__(
         self,
-        shape: Distances,
+        closure: Closure,
         begins: Sequence[Words],
         ends: Sequence[Words],
         weights: Sequence[Sums],
         size: int,
     ) -> None:
+        steps = [step.weight for step in closure.steps if step.weight is not None]
         begin, end = (np.concatenate([np.empty(0, np.uint32), *each]) for each in (begins, ends))
         plain = Graph.of(begin, end, size)
         component = np.empty(size, np.uint32)
@@ -114,7 +118,7 @@ class _WeightedGraph:
             self.number = np.uint32(max(size, 1) - 1) - component
         elif any(
             not each.is_widest and bool(np.any(added < 0))
-            for each, added in zip(shape.steps, weights, strict=True)
+            for each, added in zip(steps, weights, strict=True)
         ):
             raise Declined("a step of it improves what it adds to, and steps lead in circles")
         self._node = np.empty(size, np.uint32)
@@ -125,9 +129,9 @@ class _WeightedGraph:
         self._weights = np.concatenate([np.empty(0, np.float64), *weights])[order]
         lengths = [len(each) for each in begins]
         self._step_of = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)[order]
-        self._widest = np.array([each.is_widest for each in shape.steps], np.bool_)
+        self._widest = np.array([each.is_widest for each in steps], np.bool_)
         # Sums are finite (`prepared` declines others), so none is beyond infinity.
-        both = [(s.leaves, s.arrives) for s in shape.steps]
+        both = [(s.leaves, s.arrives) for s in steps]
         self._limits = np.array([[np.inf if e is None else e for e in each] for each in both])
         self.tests: list[list[tuple[PlaceTest, ...]]] = []
 
@@ -181,7 +185,7 @@ class _WeightedGraph:
 
 
 def _facts(
-    shape: Distances,
+    closure: Closure,
     rows: Iterator[tuple[Words, Words, Sums]],
     sources: NodePlace,
     place: NodePlace,
@@ -189,11 +193,12 @@ def _facts(
     inputs: ShapeInputs,
 ) -> Iterator[tuple[Words, ...]]:
     """The facts of the relation, in batches."""
-    kind = kind_of(inputs.info(shape.relation).columns[shape.column].type)
+    split = closure.splits[closure.relation]
+    kind = kind_of(inputs.info(closure.relation).columns[closure.value].type)
     for source, node, least in rows:
-        columns = dict(zip(shape.sides.carried, sources.columns(source), strict=True))
-        columns |= dict(zip(shape.sides.stepping, place.columns(node), strict=True))
+        columns = dict(zip(split.carried, sources.columns(source), strict=True))
+        columns |= dict(zip(split.node, place.columns(node), strict=True))
         least *= sign
         ranks = float_ranks(least) if kind is Kind.FLOAT else least.astype(np.int64)
-        columns[shape.column] = inputs.words(shape.relation, shape.column, ranks)
+        columns[closure.value] = inputs.words(closure.relation, closure.value, ranks)
         yield tuple(columns[c] for c in range(len(columns)))

@@ -1,27 +1,23 @@
-"""Shapes: cliques with a structure that lets them be evaluated without rounds.
+"""Solving a closure (plan/recursion.py) without rounds, by one of three solvers.
 
-    rules/shapes/    which cliques have a shape: from the rules alone
-    closure.py       p(X, Z) <- p(X, Y), step(Y, Z): bit rows, ranges or searches, over the acyclic
-                     graph of the steps' components
-    distances.py     d(X, Z, mmin<D>) <- d(X, Y, E), step(Y, Z, W), D = E + W: source by source
-    labels.py        l(Y, mmin<Z>) <- l(X, Z), step(X, Y): label by label, the best first
-    generations.py   p(X, Y) <- l(A, X), p(A, B), r(B, Y): a bit matrix over classes
-    pairs.py         pairs of words and small graphs; words of several relations side by side
+    condensed    closure.py: components, then ranges, bit rows or searches, over an acyclic graph
+    blocks       blocks.py, with tests or conditions: 512 sources at a time; generations.py, two
+                 sides: a matrix of bits
+    best-first   distances.py, source by source; labels.py, label by label
 
-`evaluated` is what the engine calls for each clique that has a shape, with the exit facts at hand.
-It gives layouts (columns/folded.py) that hold the same facts as the rounds would have found, or
-None, and then the rounds go ahead:
+`solve_closure` is what the engine calls for each clique that is a closure, with the exit facts at
+hand. It gives layouts (columns/folded.py) that hold the same facts as the rounds would have found,
+or None, and then the rounds go ahead:
 
-- the pairs don't fit it (`Closure` with steps that do not commute);
-- fewer pairs than the threshold `shape`: rounds are done before the shape's kernels are loaded;
+- fewer pairs than the threshold `shape`: rounds are done before a solver's kernels are loaded;
 - words are spread too thin to index arrays by them;
-- no way fits the memory budget.
+- no layout fits the memory budget.
 
-A limit on facts stops a run once they are counted. With a limit on rounds a shape counts how many
+A limit on facts stops a run once they are counted. With a limit on rounds a solver counts how many
 there would be, or might be at most (`closure.require_rounds`), and declines if they are too many:
 rounds then stop where they have to.
 
-`Shaping` (choice.py) hands a clique to its shape, with what shapes ask of a run.
+`Shaping` (choice.py) hands a clique to its solver, with what solvers ask of a run.
 """
 
 from __future__ import annotations
@@ -44,11 +40,11 @@ from caladan.fixpoint.shapes.closure import (
     reached,
     require_rounds,
 )
-from caladan.fixpoint.shapes.distances import distances, prepared
+from caladan.fixpoint.shapes.distances import find_distances, prepared
 from caladan.fixpoint.shapes.explore import graph_of
-from caladan.fixpoint.shapes.generations import generations, paced
-from caladan.fixpoint.shapes.inputs import ShapeInputs
-from caladan.fixpoint.shapes.labels import label_graph, labels
+from caladan.fixpoint.shapes.generations import prepare_grid, solve_two_sided
+from caladan.fixpoint.shapes.inputs import ShapeInputs, exit_facts
+from caladan.fixpoint.shapes.labels import label_graph, spread_labels
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -61,50 +57,43 @@ from caladan.fixpoint.shapes.pairs import (
 )
 from caladan.fixpoint.shapes.sources import StepSources
 from caladan.fixpoint.shapes.steps import StepGraph, stepped
+from caladan.plan.recursion import Closure, Split
 from caladan.program import Variable, thresholds
-from caladan.rules.shapes.forms import (
-    Closure,
-    Distances,
-    Generations,
-    Labels,
-    Reachability,
-    Shape,
-    Sides,
-)
 
 L = TypeVar("L", bound=Layout)
 
 
-def evaluated(
-    shape: Shape,
+def solve_closure(
+    closure: Closure,
     inputs: ShapeInputs,
     limits: ShapeLimits,
     declined: Callable[[str], None] | None = None,
 ) -> dict[str, Layout] | None:
-    """The relations of a shape; None if rounds are better, and then `declined` is told why."""
+    """The relations of a closure; None if rounds are better, and then `declined` is told why."""
     try:
-        match shape:
-            case Reachability():
-                return _reached(shape, inputs, limits)
-            case Closure():
-                return _carried(shape, inputs, limits)
-            case Generations():
-                return generations(shape, inputs, limits)
-            case Distances():
-                return {shape.relation: distances(shape, inputs, limits)}
-            case Labels():
-                return {shape.relation: labels(shape, inputs, limits)}
+        if closure.function is not None:
+            solve = spread_labels if closure.is_labels else find_distances
+            return {closure.relation: solve(closure, inputs, limits)}
+        if not _is_carried(closure):
+            return _reached(closure, inputs, limits)
+        if closure.is_two_sided and not closure.is_both_ends:
+            return solve_two_sided(closure, inputs, limits)
+        return _carried(closure, inputs, limits)
     except Declined as reason:
         if declined is not None:
             declined(str(reason))
         return None
 
 
-def _reached(shape: Reachability, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
-    graph, firsts, edges = _spreading(shape, inputs, limits)
+def _is_carried(closure: Closure) -> bool:
+    return all(split.carried for split in closure.splits.values())
+
+
+def _reached(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
+    graph, firsts, edges = _spreading(closure, inputs, limits)
     marks = reached(firsts, edges, graph.size)
     found: dict[str, Layout] = {}
-    for name in shape.relations:
+    for name in closure.relations:
         place = graph.places[name]
         numbers = np.flatnonzero(marks[slice(*place.range)]).astype(np.uint32)
         found[name] = Distinct(np.sort(place.columns(numbers)[0]))
@@ -112,108 +101,100 @@ def _reached(shape: Reachability, inputs: ShapeInputs, limits: ShapeLimits) -> d
 
 
 def _spreading(
-    shape: Reachability, inputs: ShapeInputs, limits: ShapeLimits
+    closure: Closure, inputs: ShapeInputs, limits: ShapeLimits
 ) -> tuple[StepGraph, Words, Pairs]:
     """The graph that relations spread in, where they start, and its edges."""
-    starts = {name: inputs.exit(name) for name in shape.relations}
-    stepping = dict.fromkeys(shape.relations, (0,))
-    graph = stepped(stepping, shape.steps, starts, inputs, limits)
-    firsts = np.concatenate([graph.starts[name] for name in shape.relations])
+    starts = {name: inputs.exit(name) for name in closure.relations}
+    stepping = dict.fromkeys(closure.relations, (0,))
+    steps = [step.edge for step in closure.steps]
+    graph = stepped(stepping, steps, starts, inputs, limits)
+    firsts = np.concatenate([graph.starts[name] for name in closure.relations])
     edges = union(graph.edges)
-    exact = all(step.is_round for step in shape.steps)
+    exact = all(step.is_round for step in steps)
     exits = np.zeros(len(firsts), np.uint32), firsts
     require_rounds(exits, edges, graph.size, limits, exact=exact)
     return graph, firsts, edges
 
 
-def _carried(shape: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
-    closure = _closure(shape, inputs, limits)
-    _require_within(shape, closure, limits)
+def _carried(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
+    graph = _graph(closure, inputs, limits)
+    _require_within(closure, graph, limits)
     matrix = _fitting(
-        carried(
-            closure.exits,
-            closure.steps,
-            limits,
-            beside=closure.beside,
-            may_share=closure.may_share,
-        )
-        if closure.trails is None
-        else searched(closure.exits, closure.trails, closure.size, limits)
+        carried(graph.exits, graph.edges, limits, beside=graph.beside, may_share=graph.may_share)
+        if graph.trails is None
+        else searched(graph.exits, graph.trails, graph.size, limits)
     )
     found: dict[str, Layout] = {}
-    for name, place in closure.places.items():
+    for name, place in graph.places.items():
         mine = matrix
-        if closure.size > place.size:
+        if graph.size > place.size:
             mine = matrix.with_folds(matrix.rows, matrix.columns.part(*place.range))
-            if closure.beside is not None:
+            if graph.beside is not None:
                 begin, end = place.range
-                kept = (closure.beside[1] >= begin) & (closure.beside[1] < end)
-                first, second = (each[kept] for each in closure.beside)
+                kept = (graph.beside[1] >= begin) & (graph.beside[1] < end)
+                first, second = (each[kept] for each in graph.beside)
                 mine = mine.with_extra(first, second - np.uint32(begin))
-        first = FoldedSide(closure.sides[name].carried, closure.sources.words)
-        second = FoldedSide(closure.sides[name].stepping, place.words)
-        graph = None
-        if closure.trails is None and closure.beside is None:
-            graph = ClosureGraph(closure.exits, closure.steps, *place.range)
-        found[name] = FoldedRelation(mine, first, second, graph)
+        first = FoldedSide(graph.splits[name].carried, graph.sources.words)
+        second = FoldedSide(graph.splits[name].node, place.words)
+        edges = None
+        if graph.trails is None and graph.beside is None:
+            edges = ClosureGraph(graph.exits, graph.edges, *place.range)
+        found[name] = FoldedRelation(mine, first, second, edges)
     return found
 
 
-def _require_within(shape: Closure, closure: _Closure, limits: ShapeLimits) -> None:
+def _require_within(closure: Closure, graph: _Graph, limits: ShapeLimits) -> None:
     """Decline if rounds are limited, and might be more."""
-    steps, trails = closure.steps, closure.trails
+    edges, trails = graph.edges, graph.trails
     if trails is not None and limits.max_rounds is not None:
-        steps = union([trail.edges for trail in trails])
-    other = shape.doubles or shape.back or shape.exits or trails is not None
-    exact = not other and all(step.is_round for step in shape.steps)
-    require_rounds(closure.exits, steps, closure.size, limits, exact=exact)
+        edges = union([trail.edges for trail in trails])
+    other = closure.is_two_sided or closure.mirrored or closure.chains or trails is not None
+    exact = not other and all(step.edge.is_round for step in closure.steps)
+    require_rounds(graph.exits, edges, graph.size, limits, exact=exact)
 
 
-def ways(shape: Shape, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
-    """The layouts of a shape, the one estimated to cost least first; those of a closure that fit.
+def layouts_of(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
+    """The layouts of a closure, the one estimated to cost least first; those that fit.
 
-    Declines as `evaluated` does, short of evaluating it.
+    Declines as `solve_closure` does, short of solving it.
     """
-    match shape:
-        case Reachability():
-            _spreading(shape, inputs, limits)
-        case Closure():
-            return _ways(shape, inputs, limits)
-        case Generations():
-            paced(shape, inputs, limits)
-        case Distances():
-            prepared(shape, inputs, limits)
-        case Labels():
-            label_graph(shape, inputs, limits)
-    return list(shape.layouts)
+    if closure.function is not None:
+        (label_graph if closure.is_labels else prepared)(closure, inputs, limits)
+    elif not _is_carried(closure):
+        _spreading(closure, inputs, limits)
+    elif closure.is_two_sided and not closure.is_both_ends:
+        prepare_grid(closure, inputs, limits)
+    else:
+        return _ways(closure, inputs, limits)
+    return list(closure.layouts)
 
 
-def _ways(shape: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
-    closure = _closure(shape, inputs, limits)
-    _require_within(shape, closure, limits)
-    if closure.trails is None:
+def _ways(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
+    graph = _graph(closure, inputs, limits)
+    _require_within(closure, graph, limits)
+    if graph.trails is None:
         found = [
             LAYOUTS[way]
-            for way in ranked(closure.exits, closure.steps, limits, may_share=closure.may_share)
+            for way in ranked(graph.exits, graph.edges, limits, may_share=graph.may_share)
         ]
     else:  # a block says which of them is smaller
         found = [LAYOUTS["ranges"], LAYOUTS["bits"]]
-    turned = {", transposed" * (min(each.stepping) == 0) for each in closure.sides.values()}
+    turned = {", transposed" * (min(each.node) == 0) for each in graph.splits.values()}
     return list(dict.fromkeys(form + each for form in found for each in sorted(turned)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Closure:
-    """Exit pairs B and step pairs E, for B·E*; facts `beside` it are added as they are.
+class _Graph:
+    """Exit pairs B and edges E, for B·E*; facts `beside` it are added as they are.
 
     Pairs are numbers: of tuples of the carried columns, and of nodes, among which each relation has
     its place; `size` is how many nodes there are. Where sources differ in the steps they may take,
-    there are `trails` instead of steps.
+    there are `trails` instead of edges.
     """
 
     exits: Pairs
-    steps: Pairs
-    sides: Mapping[str, Sides]
+    edges: Pairs
+    splits: Mapping[str, Split]
     sources: NodePlace
     places: Mapping[str, NodePlace]
     size: int
@@ -222,28 +203,29 @@ class _Closure:
     trails: list[Trail] | None = None
 
 
-def _closure(shape: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> _Closure:
-    """What a carried shape comes down to; declines if it comes down to nothing of the kind."""
-    exits = {name: inputs.exit(name) for name in shape.relations}
-    if shape.doubles or shape.back or shape.swaps:
-        return _from_both_ends(shape, exits, inputs, limits)
-    stepping = {name: each.stepping for name, each in shape.sides.items()}
-    graph = graph_of(stepping, shape.steps, exits, inputs, limits, shape.entries)
-    given = [tuple(exits[name][c] for c in each.carried) for name, each in shape.sides.items()]
+def _graph(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> _Graph:
+    """The graph that a closure is solved on; declines if its values do not fit one."""
+    exits = {name: exit_facts(closure, name, inputs) for name in closure.relations}
+    if closure.is_two_sided:
+        return _join_ends(closure, exits, inputs, limits)
+    splits = closure.splits
+    nodes = {name: each.node for name, each in splits.items()}
+    edges = [step.edge for step in closure.steps]
+    graph = graph_of(nodes, edges, exits, inputs, limits, closure.entries)
+    given = [tuple(exits[name][c] for c in each.carried) for name, each in splits.items()]
     given += [columns for columns, _ in graph.origins]
-    sources = StepSources(shape.steps, shape.sides, given, inputs)
+    sources = StepSources(closure.steps, splits, given, inputs)
     firsts = sources.firsts
-    starts = np.concatenate(
-        [*(graph.starts[name] for name in shape.relations), *(nodes for _, nodes in graph.origins)]
-    )
-    places = {name: graph.places[name] for name in shape.relations}
-    known = partial(_Closure, sides=shape.sides, sources=sources.place, places=places)
+    origins = (nodes for _, nodes in graph.origins)
+    starts = np.concatenate([*(graph.starts[name] for name in closure.relations), *origins])
+    places = {name: graph.places[name] for name in closure.relations}
+    known = partial(_Graph, splits=splits, sources=sources.place, places=places)
     groups = None
-    if not any(step.is_tested for step in shape.steps):
+    if not any(step.is_tested for step in closure.steps):
         groups = _groups(sources.masks, firsts)
     moving = [(steps, of) for steps, of in groups or () if steps]
     if groups is None or len(moving) > 1:
-        trails = _trails(shape, graph, sources)
+        trails = _trails(closure, graph, sources)
         return known((firsts, starts), NO_PAIRS, size=graph.size, trails=trails)
     if len(groups) > 1:
         chosen = np.isin(firsts, moving[0][1]) if moving else np.zeros(len(firsts), np.bool_)
@@ -251,8 +233,8 @@ def _closure(shape: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
         beside = (firsts[~chosen], starts[~chosen])
         return known((firsts[chosen], starts[chosen]), steps, size=graph.size, beside=beside)
     steps = union([*(graph.edges[i] for i in groups[0][0]), *graph.entered]) if groups else NO_PAIRS
-    (name, *others) = shape.relations
-    place, (kept, moved) = graph.places[name], shape.sides[name].both
+    (name, *others) = closure.relations
+    place, (kept, moved) = graph.places[name], splits[name].both
     may_share = (
         not others
         and graph.size == place.size
@@ -260,11 +242,11 @@ def _closure(shape: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
         and len(kept) == len(moved) == 1
         and inputs.share_words(name, kept[0], moved[0])
     )
-    pairs, sides = (firsts, starts), shape.sides
+    pairs = (firsts, starts)
     if may_share and kept > moved and contains(pairs, steps) and contains(steps, pairs):
         # E*·E is the same from both ends.
-        pairs, steps, sides = turned(pairs), turned(steps), {name: sides[name].turned}
-    return replace(known(pairs, steps, size=graph.size, may_share=may_share), sides=sides)
+        pairs, steps, splits = turned(pairs), turned(steps), {name: splits[name].transposed}
+    return replace(known(pairs, steps, size=graph.size, may_share=may_share), splits=splits)
 
 
 def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Words]] | None:
@@ -283,20 +265,20 @@ def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Wo
     return [([i for i in every if int(k) >> i & 1], sources[codes == k]) for k in kinds]
 
 
-def _trails(shape: Closure, graph: StepGraph, sources: StepSources) -> list[Trail]:
+def _trails(closure: Closure, graph: StepGraph, sources: StepSources) -> list[Trail]:
     """The steps, with the sources that may take them and what is tested at their ends."""
     used = np.zeros(graph.size, np.bool_)
     for ends in (*graph.starts.values(), *(end for pairs in graph.edges for end in pairs)):
         used[ends] = True
     trails: list[Trail] = []
-    for number, step in enumerate(shape.steps):
+    for number, step in enumerate(closure.steps):
         between = graph.places[number, 1] if step.along else graph.places[step.target]
         leaving, arriving, along = sources.tests(
             number,
             [
-                (step.leaving, graph.places[step.source], step.pattern),
-                (step.arriving, graph.places[step.target], step.head),
-                (step.along, between, tuple(map(Variable, step.middle))),
+                (step.leaving, graph.places[step.source], step.edge.begin),
+                (step.arriving, graph.places[step.target], step.edge.end),
+                (step.along, between, tuple(map(Variable, step.edge.middle))),
             ],
             used,
         )
@@ -305,39 +287,17 @@ def _trails(shape: Closure, graph: StepGraph, sources: StepSources) -> list[Trai
     return trails
 
 
-def _from_both_ends(
-    shape: Closure, exits: dict[str, tuple[Words, ...]], inputs: ShapeInputs, limits: ShapeLimits
-) -> _Closure:
-    """One relation p, stepping either side: L*·B·R*; or doubling, where it may step by B."""
-    (name,) = shape.relations
-    kept, stepping = shape.sides[name].both
-    ahead = graph_of({name: stepping}, shape.steps, exits, inputs, limits)
-    back = graph_of({name: kept}, shape.back, exits, inputs, limits)
+def _join_ends(
+    closure: Closure, exits: dict[str, tuple[Words, ...]], inputs: ShapeInputs, limits: ShapeLimits
+) -> _Graph:
+    """One relation p whose steps go by the one side or by the other: L*·B·R* as one graph."""
+    name = closure.relation
+    kept, moved = closure.splits[name].both
+    lefts = [step.left for step in closure.steps if step.left is not None]
+    rights = [step.right for step in closure.steps if step.right is not None]
+    ahead = graph_of({name: moved}, rights, exits, inputs, limits)
+    back = graph_of({name: kept}, lefts, exits, inputs, limits)
     right, left = ahead.places[name], back.places[name]
-    known = partial(_Closure, sides=shape.sides, sources=left)
-    if shape.doubles or shape.swaps:
-        alike = inputs.share_words(name, *kept, *stepping)
-        plain = left.words is right.words is None and ahead.size == right.size
-        if not (alike and plain and back.size == left.size):
-            raise Declined("its values are spread too thin to index arrays by them")
-        pairs = (back.starts[name], ahead.starts[name])
-        edges = [*ahead.edges, *map(turned, back.edges)]
-        size = max(left.size, right.size)
-        place = {name: NodePlace(None, size)}
-        if shape.swaps:
-            # Whatever steps the one side steps the other as well.
-            pairs = union([pairs, turned(pairs)])
-            edges = [union([*edges, *map(turned, edges)])] if shape.doubles else edges
-        if shape.doubles and all(contains(pairs, each) for each in edges):
-            # p ⊇ its exit pairs B. Steps inside B make no more than B⁺, which doubling gives.
-            return known(pairs, pairs, places=place, size=size, may_share=True)
-        if shape.swaps:
-            steps = union([*ahead.edges, *back.edges])
-            back, ahead = replace(back, edges=[steps]), replace(ahead, edges=[steps])
-        back = replace(back, starts={name: pairs[0]}, size=size)
-        ahead = replace(ahead, starts={name: pairs[1]}, size=size)
-        right = left = place[name]
-        known = partial(_Closure, sides=shape.sides, sources=left)
     # Nodes of the left side lead to those they were stepped from, exit facts lead to the right.
     # The right side comes first: numbered by itself, what is reached of it is few ranges.
     if back.size + ahead.size >= 1 << 31:
@@ -345,15 +305,12 @@ def _from_both_ends(
     shift = np.uint32(ahead.size)
     pairs = (back.starts[name] + shift, ahead.starts[name])
     edges = [(second + shift, first + shift) for first, second in back.edges]
-    if shape.doubles:  # (L*·B·R*)⁺: whatever is reached may go on as if it began there
-        every = np.arange(ahead.size, dtype=np.uint32)
-        edges.append((every, every + shift))
     begin, end = left.begin + ahead.size, left.begin + left.size + ahead.size
     sources = np.unique(np.concatenate([pairs[0], *(first for first, _ in edges)]))
     sources = sources[(sources >= begin) & (sources < end)]
-    return known(
+    return _Graph(
         (sources - np.uint32(begin), sources), union([pairs, *edges, *ahead.edges]),
-        places={name: right}, size=back.size + ahead.size,
+        closure.splits, left, {name: right}, back.size + ahead.size,
     )  # fmt: skip
 
 

@@ -21,8 +21,8 @@ from caladan.columns.layout import Counts, Words, concatenated
 from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import NO_PAIRS, Declined, NodePlace, Pairs, ShapeLimits, union
 from caladan.fixpoint.shapes.steps import Key, StepGraph, fitting, headed, stepped
+from caladan.plan.recursion import EdgeRule
 from caladan.program import Variable, thresholds
-from caladan.rules.shapes.forms import Step
 
 Columns: TypeAlias = tuple[Words, ...]
 _MANY: Final = "its steps lead to many more tuples than it has facts"
@@ -31,11 +31,11 @@ _UNREAD: Final = "a step has atoms that nothing is read of"
 
 def graph_of(
     stepping: Mapping[str, tuple[int, ...]],
-    steps: Sequence[Step],
+    steps: Sequence[EdgeRule],
     exits: Mapping[str, Columns],
     inputs: ShapeInputs,
     limits: ShapeLimits,
-    entries: Sequence[Step] = (),
+    entries: Sequence[EdgeRule] = (),
 ) -> StepGraph:
     """The graph of some steps over the stepping columns of relations, and of entries to them."""
     if any(step.explores for step in steps):
@@ -45,7 +45,7 @@ def graph_of(
 
 def explored(
     stepping: Mapping[str, tuple[int, ...]],
-    steps: Sequence[Step],
+    steps: Sequence[EdgeRule],
     exits: Mapping[str, Sequence[Words] | Mapping[int, Words]],
     inputs: ShapeInputs,
     limits: ShapeLimits,
@@ -58,7 +58,7 @@ def explored(
     """
     room = {name: next(iter(stepping)) if together else name for name in stepping}
     tuples: dict[Key, Tuples] = {room[name]: Tuples(len(each)) for name, each in stepping.items()}
-    tuples |= {(i, 1): Tuples(len(s.middle)) for i, s in enumerate(steps) if s.along}
+    tuples |= {(i, 1): Tuples(len(s.middle)) for i, s in enumerate(steps) if s.middle}
     starts: dict[str, Words] = {}
     found: dict[str, list[Columns]] = {name: [] for name in room.values()}
     for name, each in stepping.items():
@@ -90,7 +90,7 @@ def explored(
             if len(new):
                 found[target].append(tuple(column[new] for column in made))
             begin = (at + first[source]).astype(np.uint32)
-            if step.along:
+            if step.middle:
                 middle = [by_name[name] for name in step.middle]
                 between, _ = tuples[number, 1].ids(middle, len(at))
                 inner[number].append((begin, between))
@@ -111,7 +111,7 @@ def explored(
 
     every: list[Pairs] = []
     for number, step in enumerate(steps):
-        last: Key = (number, 1) if step.along else step.source
+        last: Key = (number, 1) if step.middle else step.source
         parts = shifted(edges[number], last, step.target)
         parts += shifted(inner[number], step.source, last)
         every.append(union([NO_PAIRS, *parts]))  # each once
@@ -122,7 +122,7 @@ def explored(
 class _Way:
     """A step, with the solutions of its atoms by what it reads of a tuple."""
 
-    def __init__(self, step: Step, stepping: tuple[int, ...], inputs: ShapeInputs) -> None:
+    def __init__(self, step: EdgeRule, stepping: tuple[int, ...], inputs: ShapeInputs) -> None:
         self._step, self._stepping, self._inputs = step, stepping, inputs
         rule, self._late = step.atoms
         if rule is not None and not rule.arguments:
@@ -147,7 +147,7 @@ class _Way:
         step, inputs = self._step, self._inputs
         fits = np.ones(len(given[0]), np.bool_)
         by_name: dict[str, Words] = {}
-        for column, term, words in zip(self._stepping, step.pattern, given, strict=True):
+        for column, term, words in zip(self._stepping, step.begin, given, strict=True):
             fits &= fitting(step, column, term, words, by_name, inputs)
         at = np.flatnonzero(fits)
         by_name = {name: words[at] for name, words in by_name.items()}

@@ -1,9 +1,9 @@
-"""What is solved for shapes, and for rules on top of layouts, as far as rules tell it before a run.
+"""What is solved for closures, and for rules on top of layouts, as far as rules alone tell it.
 
-    links(shape, …)    the rules that a shape has solved first
+    links(closure, …)  the rules that a closure has solved first
     top(clique, …)     what may take the rules of a relation that reads what may be layouts
 
-A relation may be a layout if its clique has a shape, or if it is itself on top of one. Whether it
+A relation may be a layout if its clique is a closure, or if it is itself on top of one. Whether it
 is, and has facts enough, only a run can tell: so everything here has a condition.
 """
 
@@ -13,27 +13,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from caladan.analysis.core import CoreRule, RelationInfo
+from caladan.analysis.core import CoreRule
 from caladan.fixpoint.blueprint import OVERLAY
 from caladan.fixpoint.shapes.halves import Halves, around, parted, refusals, spelled_out
 from caladan.fixpoint.shapes.pairs import Declined
+from caladan.plan.literals import atom_rules
+from caladan.plan.recursion import Closure, Link, Relations, Split, enter
 from caladan.program import Variable, thresholds
 from caladan.rules.body import names
 from caladan.rules.program import DeltaClique, DeltaRule
-from caladan.rules.shapes.forms import (
-    Closure,
-    Distances,
-    Generations,
-    Labels,
-    Link,
-    Reachability,
-    Shape,
-    Sides,
-)
-from caladan.rules.shapes.literals import atom_rules
-from caladan.rules.shapes.recognise import entered
 
-Folds: TypeAlias = Mapping[str, Sides]
+Folds: TypeAlias = Mapping[str, Split]
 """Relations that may be layouts, with the columns of their two sides."""
 
 
@@ -55,44 +45,32 @@ class Top:
 
     strategies: Mapping[str, str]
     solving: tuple[LinkRule, ...]
-    sides: Sides | None
+    sides: Split | None
     reasons: tuple[str, ...]
 
 
-def folds(shape: Shape) -> dict[str, Sides]:
-    """The layouts that a shape may leave."""
-    match shape:
-        case Closure() | Generations():
-            return dict(shape.sides)
-        case _:
-            return {}
+def folds(closure: Closure) -> dict[str, Split]:
+    """The layouts that a closure may leave."""
+    is_folded = closure.function is None and all(s.carried for s in closure.splits.values())
+    return dict(closure.splits) if is_folded else {}
 
 
-def links(
-    shape: Shape, relations: Mapping[str, RelationInfo], known: Folds, when: str
-) -> Iterator[LinkRule]:
-    """What a shape has solved first, when it is taken."""
-    rules = list(shape.rules)
-    if isinstance(shape, Distances | Closure):
-        steps = shape.steps if isinstance(shape, Closure) else [w.step for w in shape.steps]
-        sides = shape.sides if isinstance(shape, Closure) else {shape.relation: shape.sides}
-        for step in steps:
-            if not step.is_open:
-                rules += (step.conditions(r, s, relations[r]) for r, s in sides.items())
-            rules += step.tests
-    if isinstance(shape, Generations):
-        for pace in shape.paces:
-            rules += atom_rules(pace.rule, (*pace.leaving, *pace.arriving))
+def links(closure: Closure, relations: Relations, known: Folds, when: str) -> Iterator[LinkRule]:
+    """What a closure has solved first, when it is taken."""
+    rules = list(closure.rules)
+    has_sources = not closure.is_two_sided or closure.is_both_ends
+    for step in closure.steps:
+        if has_sources and not step.is_open:
+            rules += (step.conditions(r, s, relations[r]) for r, s in closure.splits.items())
+        rules += step.tests
     for rule in rules:
         yield LinkRule(rule, when)
-    if isinstance(shape, Closure | Reachability | Labels):
-        steps = [w.step for w in shape.steps] if isinstance(shape, Labels) else shape.steps
-        for step in steps:
-            for link in step.links:
-                yield from _through(link, relations, known)
+    if closure.is_labels or (closure.function is None and has_sources):
+        for link in (link for step in closure.steps for edge in step.edges for link in edge.links):
+            yield from _through(link, relations, known)
 
 
-def _through(link: Link, relations: Mapping[str, RelationInfo], known: Folds) -> Iterator[LinkRule]:
+def _through(link: Link, relations: Relations, known: Folds) -> Iterator[LinkRule]:
     """The sides of a link that may be a closure itself."""
     if link.rule is None:
         return
@@ -119,8 +97,8 @@ def _when(large: Sequence[str], conjunction: str = "and") -> str:
 
 def top(
     clique: DeltaClique,
-    shape: Shape | None,
-    relations: Mapping[str, RelationInfo],
+    closure: Closure | None,
+    relations: Relations,
     known: Folds,
 ) -> Top | None:
     """What may take the exit rules of a clique; None if they read no relation that may be a layout.
@@ -134,11 +112,11 @@ def top(
         return None
     strategies: dict[str, str] = {}
     solving: list[LinkRule] = []
-    sides: Sides | None = None
+    sides: Split | None = None
     reasons: dict[str, None] = {}
-    whole = entered(shape, clique, relations, lambda atom: atom.relation in known)
+    whole = enter(closure, clique.relations, bodies, relations, lambda a: a.relation in known)
     if whole is not None:
-        strategies[whole.name], (sides,) = _when(large), whole.sides.values()
+        strategies[whole.solver], (sides,) = _when(large), whole.splits.values()
         for link in (link for step in whole.entries for link in step.links):
             if link.rule is not None:
                 solving.append(LinkRule(link.rule, _when(large)))
@@ -164,11 +142,11 @@ def _distinct(solving: Sequence[LinkRule]) -> Iterator[LinkRule]:
     return (each for i, each in enumerate(solving) if each not in solving[:i])
 
 
-def _headed(rule: DeltaRule, body: Halves, arity: int) -> Sides | None:
+def _headed(rule: DeltaRule, body: Halves, arity: int) -> Split | None:
     """The columns of the head that come from each side of a body; None if one side has all."""
     left, right = (names(*each.arguments) for each in (body.left, body.right))
     read = [names(each) for each in rule.body.columns[:arity]]
     first = tuple(i for i, each in enumerate(read) if each <= left)
     second = tuple(i for i, each in enumerate(read) if i not in first and each <= right)
     apart = len(first) + len(second) == arity
-    return Sides(first, second) if apart and second and any(read[i] for i in first) else None
+    return Split(first, second) if apart and second and any(read[i] for i in first) else None

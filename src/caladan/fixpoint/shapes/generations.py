@@ -7,7 +7,7 @@ beside it. The matrix is taken where it fits the budget: its cost is bounded by 
 by the bits it gets, while the facts may be thousands of times as many.
 
 With several rules, tests of both sides, or rules that step one of them only, exchange or join them,
-there are no classes that serve all (grid.py). `paced` says what a shape comes down to.
+there are no classes that serve all (grid.py). `prepare_grid` makes the grid of a closure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from caladan.fixpoint.shapes.closure import carried
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.explore import explored
 from caladan.fixpoint.shapes.grid import Grid, GridRule, require_dense, side_words, stepped_grid
-from caladan.fixpoint.shapes.inputs import ShapeInputs
+from caladan.fixpoint.shapes.inputs import ShapeInputs, exit_facts
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     Graph,
@@ -41,16 +41,18 @@ from caladan.fixpoint.shapes.pairs import (
     turned,
     union,
 )
+from caladan.plan.literals import variable_names
+from caladan.plan.recursion import Closure, EdgeRule, Step
 from caladan.program import Variable, thresholds
-from caladan.rules.shapes.forms import Generations, Link, Pace, Step
-from caladan.rules.shapes.literals import Literal, literal_names, named, without
 
 
-def generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
+def solve_two_sided(
+    closure: Closure, inputs: ShapeInputs, limits: ShapeLimits
+) -> dict[str, Layout]:
     """The relations of a shape."""
-    if shape.rises and (risen := _risen(shape, inputs, limits)) is not None:
+    if closure.rises and (risen := _risen(closure, inputs, limits)) is not None:
         return risen
-    grid = paced(shape, inputs, limits)
+    grid = prepare_grid(closure, inputs, limits)
     (rule, *others) = grid.rules
     if others or not rule.is_plain or rule.left is None or rule.right is None:
         found = stepped_grid(grid, limits)
@@ -63,47 +65,45 @@ def generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) ->
         name: FoldedRelation(
             matrix,
             FoldedSide(sides.carried, grid.rows.words),
-            FoldedSide(sides.stepping, grid.columns.words),
+            FoldedSide(sides.node, grid.columns.words),
         )
-        for matrix, (name, sides) in zip(found, shape.sides.items(), strict=True)
+        for matrix, (name, sides) in zip(found, closure.splits.items(), strict=True)
     }
 
 
-def _risen(
-    shape: Generations, inputs: ShapeInputs, limits: ShapeLimits
-) -> dict[str, Layout] | None:
+def _risen(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout] | None:
     """p(X, Z) <- p(X, Y), p(Y, Z), X < Z, if exit facts have it: then their closure has it, too."""
-    ((name, sides),), (pace,) = shape.sides.items(), shape.paces
+    ((name, sides),), (step,) = closure.splits.items(), closure.steps
     facts = inputs.exit(name)
     if limits.max_rounds is not None or not inputs.share_words(name, 0, 1) or not len(facts[0]):
         return None
-    exits = facts[sides.carried[0]], facts[sides.stepping[0]]
+    exits = facts[sides.carried[0]], facts[sides.node[0]]
     limits.require_some(len(exits[0]))
     limits.require_close(*exits)
-    read = (*named(pace.head[0]), *named(pace.head[1]))
+    read = (*variable_names(step.head[0]), *variable_names(step.head[1]))
     columns = {n: words[:, None] for n, words in zip(read, exits, strict=True)}
-    if not inputs.holds(pace.rule, pace.arriving, columns, (len(exits[0]), 1)).all():
+    if not inputs.holds(step.rule, step.arriving, columns, (len(exits[0]), 1)).all():
         return None
     matrix = carried(exits, exits, limits)
     if matrix is None:
         return None
-    return {name: FoldedRelation(matrix, FoldedSide(sides.carried), FoldedSide(sides.stepping))}
+    return {name: FoldedRelation(matrix, FoldedSide(sides.carried), FoldedSide(sides.node))}
 
 
-def paced(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Grid:
+def prepare_grid(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> Grid:
     """What a shape comes down to; declines where a layout makes no sense."""
-    given = {name: inputs.exit(name) for name in shape.sides}
-    for name, sides in shape.sides.items():
-        alike = inputs.share_words(name, *sides.carried, *sides.stepping)
-        if not alike and (shape.is_square or any(pace.apart for pace in shape.paces)):
+    given = {name: exit_facts(closure, name, inputs) for name in closure.splits}
+    for name, sides in closure.splits.items():
+        alike = inputs.share_words(name, *sides.carried, *sides.node)
+        if not alike and (closure.is_square or any(step.apart for step in closure.steps)):
             raise Declined("it compares columns whose words have nothing in common")
-    lefts, rights = [p.left for p in shape.paces], [p.right for p in shape.paces]
-    columns = [{n: each.both[i] for n, each in shape.sides.items()} for i in (0, 1)]
+    lefts, rights = [p.left for p in closure.steps], [p.right for p in closure.steps]
+    columns = [{n: each.both[i] for n, each in closure.splits.items()} for i in (0, 1)]
     starts = [
         {name: tuple(given[name][c] for c in mine) for name, mine in some.items()}
         for some in columns
     ]
-    if shape.is_square:
+    if closure.is_square:
         ends = {n: zip(starts[0][n], starts[1][n], strict=True) for n in given}
         both = {name: tuple(map(np.concatenate, pairs)) for name, pairs in ends.items()}
         axis = _Axis([*lefts, *rights], both, columns[0], inputs, limits)
@@ -122,60 +122,48 @@ def paced(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Grid:
     limits.require_some(sum(len(first) for first, _ in (*exits, *known)))
     rows, cols = axes[0].place, axes[1].place
     used = [side_words(np.concatenate([pair[i] for pair in exits]), edges[i]) for i in (0, 1)]
-    if shape.is_square:
+    if closure.is_square:
         used = [np.union1d(*used)] * 2
     if limits.max_rounds is not None:
-        limits.require_path(_most_steps(shape, edges, (rows.size, cols.size)))
-    number = {name: i for i, name in enumerate(shape.sides)}
+        limits.require_path(_most_steps(closure, edges, (rows.size, cols.size)))
+    number = {name: i for i, name in enumerate(closure.splits)}
     rules: list[GridRule] = []
-    for pace, left, right in zip(shape.paces, *edges, strict=True):
-        of_rows, arriving = _of_rows(pace) if left is None else ((), pace.arriving)
-        may = _rows_that(pace, of_rows, rows, inputs) if of_rows else None
-        if left is not None and not pace.crosses and np.array_equal(*left):
+    for step, left, right in zip(closure.steps, *edges, strict=True):
+        may = _rows_that(step, rows, inputs) if step.condition else None
+        if left is not None and not step.crosses and np.array_equal(*left):
             may = np.zeros(rows.size, np.bool_)  # rows stay, as far as there are any
             may[left[0]] = True
             left = None
         tests = [
             place_tests(
-                pace.rule,
+                step.rule,
                 literals,
                 TestedSide(rows, used[0], terms[0]),
                 TestedSide(cols, used[1], terms[1]),
                 inputs,
             )
-            for literals, terms in ((pace.leaving, pace.body), (arriving, pace.head))
+            for literals, terms in ((step.leaving, step.body), (step.arriving, step.head))
         ]
-        ends = number[pace.source], number[pace.rule.head]
-        second = None if pace.second is None else number[pace.second]
-        kept = pace.crosses, pace.apart
+        ends = number[step.source], number[step.target]
+        second = None if step.own is None else number[step.own]
+        kept = step.crosses, step.apart
         rules.append(GridRule(left, right, *ends, second, *kept, tests[0], tests[1], may))
     return Grid(rows, cols, exits, rules)
 
 
-def _of_rows(pace: Pace) -> tuple[tuple[Literal, ...], tuple[Literal, ...]]:
-    """The literals that say which rows a rule applies to, where these stay; and the others."""
-    mine = {*named(pace.head[0])}
-    if pace.crosses:
-        return (), pace.arriving
-    found = [each for each in pace.arriving if literal_names(each) <= mine]
-    return tuple(found), tuple(without(pace.arriving, found))
-
-
-def _rows_that(
-    pace: Pace, literals: Sequence[Literal], rows: NodePlace, inputs: ShapeInputs
-) -> Mask:
-    """The rows that some literals hold for."""
+def _rows_that(step: Step, rows: NodePlace, inputs: ShapeInputs) -> Mask:
+    """The rows that a rule applies to."""
     every = rows.columns(np.arange(rows.size, dtype=np.uint32))
-    known = zip(pace.head[0], every, strict=True)
+    known = zip(step.head[0], every, strict=True)
     columns = {t.name: words[:, None] for t, words in known if isinstance(t, Variable)}
-    return inputs.holds(pace.rule, literals, columns, (rows.size, 1))[:, 0]
+    return inputs.holds(step.rule, step.condition, columns, (rows.size, 1))[:, 0]
 
 
 def _most_steps(
-    shape: Generations, edges: Sequence[Sequence[Pairs | None]], sizes: tuple[int, int]
+    closure: Closure, edges: Sequence[Sequence[Pairs | None]], sizes: tuple[int, int]
 ) -> float:
     """How many steps there may be one after the other: every rule has to step some side."""
-    if shape.is_square:
+    if closure.is_square:
         return np.inf
     paths = [
         longest_path(union([pairs for pairs in mine if pairs is not None]), size)
@@ -186,21 +174,23 @@ def _most_steps(
 
 
 class _Axis:
-    """The tuples of one side of all relations, numbered alike, and the pairs that steps go by."""
+    """The tuples of one side of all relations, numbered alike, and the pairs of its edges."""
 
     def __init__(
         self,
-        steps: Sequence[Step | None],
+        sides: Sequence[EdgeRule | None],
         starts: Mapping[str, tuple[Words, ...]],
         columns: Mapping[str, tuple[int, ...]],
         inputs: ShapeInputs,
         limits: ShapeLimits,
     ) -> None:
-        some = [step for step in steps if step is not None]
-        if not any(s.explores for s in some) and all(len(c) == 1 for c in columns.values()):
+        some = [edge for edge in sides if edge is not None]
+        if all(edge.pairs is not None for edge in some) and all(
+            len(each) == 1 for each in columns.values()
+        ):
             self.starts = {name: given[0] for name, given in starts.items()}
             exits = sum(map(len, self.starts.values()))
-            self.edges = [None if s is None else _pairs(inputs, s.links[0], exits) for s in steps]
+            self.edges = [None if e is None else _pairs(inputs, e, exits) for e in sides]
             known = [pairs for pairs in self.edges if pairs is not None]
             limits.require_close(*self.starts.values(), *(end for pair in known for end in pair))
             words = [*self.starts.values(), *(end for pair in known for end in pair)]
@@ -212,15 +202,15 @@ class _Axis:
         graph = explored(columns, some, named, inputs, limits, together=True)
         self.place = next(iter(graph.places.values()))
         self.starts = dict(graph.starts)
-        edges = iter(graph.edges)
-        self.edges = [None if step is None else next(edges) for step in steps]
+        found = iter(graph.edges)
+        self.edges = [None if edge is None else next(found) for edge in sides]
 
 
-def _pairs(inputs: ShapeInputs, link: Link, exits: int) -> Pairs:
-    """The pairs that a side steps by; not too many, if they are a join."""
-    assert link.rule is not None
-    room = 4 * exits + thresholds.now.shape_join if link.multiplies else None
-    first, second = inputs.solve(link.rule, room)
+def _pairs(inputs: ShapeInputs, edge: EdgeRule, exits: int) -> Pairs:
+    """The pairs of an edge; not too many, if they are a join."""
+    assert edge.pairs is not None
+    room = 4 * exits + thresholds.now.shape_join if edge.multiplies else None
+    first, second = inputs.solve(edge.pairs, room)
     return first, second
 
 

@@ -17,20 +17,19 @@ from caladan.columns.folded_relation import FoldedRelation
 from caladan.fixpoint.shapes.pairs import (
     Declined,
 )
-from caladan.program import Comparison, Type, Variable
-from caladan.rules.body import names
-from caladan.rules.program import DeltaRule
-from caladan.rules.shapes.forms import Sides
-from caladan.rules.shapes.literals import (
+from caladan.plan.literals import (
     Literal,
     body_rule,
-    connected,
-    defined,
+    connect,
+    inline_definitions_in,
     is_positive,
     literal_names,
     without,
 )
-from caladan.rules.shapes.recognise import is_of_one_kind
+from caladan.plan.recursion import Split, is_of_one_kind
+from caladan.program import Comparison, Type, Variable
+from caladan.rules.body import names
+from caladan.rules.program import DeltaRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Halves:
 def parted(
     rule: CoreRule,
     atom: CoreAtom,
-    columns: Sides,
+    columns: Split,
     info: RelationInfo,
     wanted: frozenset[str] | None,
     whole: Sequence[CoreAtom],
@@ -74,7 +73,7 @@ def parted(
             types[fresh.name] = column.type
             own.append(fresh)
             literals.append(Comparison("=", fresh, term))
-    sides = columns.carried, columns.stepping
+    sides = columns.carried, columns.node
     reach = [{own[c].name for c in side} for side in sides]
     parts: tuple[list[Literal], list[Literal]] = ([], [])
     rest = _bound(literals, reach, parts, types, whole)
@@ -109,19 +108,19 @@ def parted(
 
 def spelled_out(rule: DeltaRule) -> DeltaRule:
     """A rule without variables that are defined: what they are stands in their place."""
-    core, (columns, keys) = defined(rule.rule, (rule.body.columns, rule.body.keys))
+    core, (columns, keys) = inline_definitions_in(rule.rule, (rule.body.columns, rule.body.keys))
     return replace(rule, rule=core, body=replace(rule.body, columns=columns, keys=keys))
 
 
-def sides_of(folded: FoldedRelation) -> Sides:
+def sides_of(folded: FoldedRelation) -> Split:
     """The columns of a layout, those of its rows first."""
-    return Sides(folded.first.columns, folded.second.columns)
+    return Split(folded.first.columns, folded.second.columns)
 
 
 def around(
     rule: DeltaRule,
     relations: Mapping[str, RelationInfo],
-    sides: Callable[[CoreAtom], Sides | None],
+    sides: Callable[[CoreAtom], Split | None],
 ) -> tuple[CoreAtom, Halves]:
     """The folded atom that a body falls apart around, and its parts; declines if there is none."""
     core = rule.rule
@@ -158,9 +157,9 @@ def _unconnected(rule: CoreRule) -> tuple[list[Literal], list[Literal]]:
     positive = list(rule.positive)
     if not positive:
         return [], []
-    near, _ = connected(positive, literal_names(positive[0]))
+    near, _ = connect(positive, literal_names(positive[0]))
     far = without(positive, near)
-    part, _ = connected(far, literal_names(*far[:1]))
+    part, _ = connect(far, literal_names(*far[:1]))
     return near, (far if len(part) == len(far) else [])
 
 

@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.domains import Domain
 from caladan.columns.folded_relation import FoldedRelation
+from caladan.columns.interner import Tuples
 from caladan.columns.layout import Counts, Layout, Mask, Words
+from caladan.fixpoint.shapes.pairs import Declined
 from caladan.join.expressions import Evaluator
+from caladan.plan.literals import Literal
+from caladan.plan.recursion import Closure
 from caladan.program import Value
-from caladan.rules.shapes.literals import Literal
 
 
 class ShapeInputs(Protocol):
@@ -81,3 +86,18 @@ class ShapeInputs(Protocol):
     ) -> Mask:
         """Where literals of a rule hold, in a matrix; columns have its rows or its columns."""
         ...
+
+
+def exit_facts(closure: Closure, relation: str, inputs: ShapeInputs) -> tuple[Words, ...]:
+    """The sources of a relation: its exit facts, also with their mirrored columns exchanged."""
+    facts = inputs.exit(relation)
+    if closure.mirrored is None:
+        return facts
+    if not inputs.share_words(relation, *closure.mirrored):
+        raise Declined("it exchanges columns whose words have nothing in common")
+    one, other = closure.mirrored
+    order = list(range(len(facts)))
+    order[one], order[other] = other, one
+    both = [np.concatenate([facts[c], facts[order[c]]]) for c in range(len(facts))]
+    _, new = Tuples(len(both)).ids(both, len(both[0]))
+    return tuple(column[new] for column in both)

@@ -24,76 +24,80 @@ from caladan.fixpoint.shapes.explore import graph_of
 from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import Graph, ShapeLimits, longest_path, union
 from caladan.fixpoint.shapes.steps import StepGraph
+from caladan.plan.recursion import Closure
+from caladan.plan.weights import Weight
 from caladan.program import thresholds
 from caladan.program.kinds import Kind, kind_of
-from caladan.rules.shapes.forms import Labels
 
 
-def labels(shape: Labels, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
+def spread_labels(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
     """The relation of a shape; its facts are listed."""
-    exits, graph = label_graph(shape, inputs, limits)
-    values = exits[shape.column]
-    numbers = _numbers(shape, values, inputs)
+    exits, graph = label_graph(closure, inputs, limits)
+    values = exits[closure.value]
+    numbers = _numbers(closure, values, inputs)
     order = np.argsort(numbers, kind="stable")
-    starts = graph.starts[shape.relation][order]
+    starts = graph.starts[closure.relation][order]
     origin = np.full(graph.size, NONE, np.uint32)  # the exit fact whose label a node has, in order
     begin = 0
-    kind = kind_of(inputs.info(shape.relation).columns[shape.column].type)
-    ends = [_allowed(shape, each.most, kind, numbers[order]) for each in shape.steps]
+    kind = kind_of(inputs.info(closure.relation).columns[closure.value].type)
+    ends = [_allowed(closure, each.weight, kind, numbers[order]) for each in closure.steps]
     for end in sorted({*ends, len(order)}):
         edges = union([e for e, last in zip(graph.edges, ends, strict=True) if last >= end])
         lists = Graph.of(*edges, graph.size)
         spread(lists.bounds, lists.targets, starts, begin, end, origin, limits.stop)
         limits.check()
         begin = end
-    return inputs.stored(shape.relation, _facts(shape, graph, origin, values[order]))
+    return inputs.stored(closure.relation, _facts(closure, graph, origin, values[order]))
 
 
 def label_graph(
-    shape: Labels, inputs: ShapeInputs, limits: ShapeLimits
+    closure: Closure, inputs: ShapeInputs, limits: ShapeLimits
 ) -> tuple[tuple[Words, ...], StepGraph]:
     """The exit facts of a shape, and the graph that their labels go along."""
-    exits = inputs.exit(shape.relation)
-    steps = [each.step for each in shape.steps]
-    given = {shape.relation: exits}
-    graph = graph_of({shape.relation: shape.stepping}, steps, given, inputs, limits)
+    exits = inputs.exit(closure.relation)
+    steps = [each.edge for each in closure.steps]
+    given = {closure.relation: exits}
+    graph = graph_of(
+        {closure.relation: closure.splits[closure.relation].node}, steps, given, inputs, limits
+    )
     if limits.max_rounds is not None:
         limits.require_path(longest_path(union(graph.edges), graph.size))
     return exits, graph
 
 
-def _numbers(shape: Labels, values: Words, inputs: ShapeInputs) -> Ranks:
+def _numbers(closure: Closure, values: Words, inputs: ShapeInputs) -> Ranks:
     """Numbers in the order of some labels, the best one first."""
-    domain = inputs.domain(shape.relation, shape.column)
+    domain = inputs.domain(closure.relation, closure.value)
     if isinstance(domain, TextDomain):
         ranks = domain.ordered(values)
     else:
-        ranks = inputs.numbers(shape.relation, shape.column, values)
-    return in_order(ranks, smallest=shape.smallest)
+        ranks = inputs.numbers(closure.relation, closure.value, values)
+    return in_order(ranks, smallest=closure.is_least)
 
 
-def _allowed(shape: Labels, most: float | None, kind: Kind, ordered: Ranks) -> int:
-    """How many labels, from the best on, are no worse than `most`."""
+def _allowed(closure: Closure, weight: Weight | None, kind: Kind, ordered: Ranks) -> int:
+    """How many labels, from the best on, are good enough to be handed on."""
+    most = None if weight is None else weight.leaves
     if most is None:
         return len(ordered)
-    last = most if shape.smallest else -most
+    last = most if closure.is_least else -most
     if kind is Kind.INTEGER:
-        last = math.floor(last) if shape.smallest else math.ceil(last)
+        last = math.floor(last) if closure.is_least else math.ceil(last)
     rank = np.array([rank_of(last)], np.int64)
-    (end,) = np.searchsorted(ordered, in_order(rank, smallest=shape.smallest), side="right")
+    (end,) = np.searchsorted(ordered, in_order(rank, smallest=closure.is_least), side="right")
     return int(end)
 
 
 def _facts(
-    shape: Labels, graph: StepGraph, origin: Words, values: Words
+    closure: Closure, graph: StepGraph, origin: Words, values: Words
 ) -> Iterator[tuple[Words, ...]]:
     """The facts of the relation, in batches."""
-    place = graph.places[shape.relation]
+    place = graph.places[closure.relation]
     mine = origin[slice(*place.range)]
     nodes = np.flatnonzero(mine != NONE).astype(np.uint32)
     room = 4 * thresholds.now.block
     for first in range(0, len(nodes), room):
         some = nodes[first : first + room]
-        columns = dict(zip(shape.stepping, place.columns(some), strict=True))
-        columns[shape.column] = values[mine[some]]
+        columns = dict(zip(closure.splits[closure.relation].node, place.columns(some), strict=True))
+        columns[closure.value] = values[mine[some]]
         yield tuple(columns[c] for c in range(len(columns)))

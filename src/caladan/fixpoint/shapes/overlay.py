@@ -34,9 +34,9 @@ from caladan.fixpoint.shapes.pairs import (
 )
 from caladan.fixpoint.shapes.solutions import BlockPart, SideTuples, Solutions, blocked, solved
 from caladan.join.frontier import Bindings
+from caladan.plan.recursion import Split
 from caladan.program.diagnostics import CaladanError
 from caladan.rules.program import DeltaRule
-from caladan.rules.shapes.forms import Sides
 
 _HALF = np.uint64(32)
 
@@ -85,7 +85,7 @@ class Overlay:
         except (ArithmeticError, CaladanError):
             raise Declined("something in it cannot be computed for all values") from None
 
-    def _sides(self, atom: CoreAtom) -> Sides | None:
+    def _sides(self, atom: CoreAtom) -> Split | None:
         folded = self._inputs.layout(atom)
         return None if folded is None else sides_of(folded)
 

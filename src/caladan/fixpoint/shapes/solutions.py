@@ -36,9 +36,9 @@ from caladan.fixpoint.shapes.pairs import (
 )
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
+from caladan.plan.literals import Literal, literal_names
 from caladan.program import Expression, Variable, thresholds
 from caladan.rules.body import names
-from caladan.rules.shapes.literals import Literal, literal_names
 
 _HALF = np.uint64(32)
 

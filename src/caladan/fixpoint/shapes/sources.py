@@ -16,9 +16,9 @@ from caladan.fixpoint.shapes.blocks import LayeredTest, PlaceTest
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import Declined, NodePlace, numbered
+from caladan.plan.literals import Literal
+from caladan.plan.recursion import Split, Step
 from caladan.program import Expression, Variable, thresholds
-from caladan.rules.shapes.forms import Sides, Step
-from caladan.rules.shapes.literals import Literal
 
 
 class StepSources:
@@ -30,7 +30,7 @@ class StepSources:
     def __init__(
         self,
         steps: Sequence[Step],
-        sides: Mapping[str, Sides],
+        sides: Mapping[str, Split],
         given: Sequence[tuple[Words, ...]],
         inputs: ShapeInputs,
         rows: int = 0,
@@ -90,8 +90,8 @@ class StepSources:
         """The sources as tests of a step see them, and layers of what is looked up for them."""
         step, solved, open_to = self._steps[number], self._solved[number], self._open_to[number]
         if not step.looked or solved is None or open_to is None:
-            return TestedSide(self.place, np.unique(self.firsts), step.carried), None
-        width = len(step.carried)
+            return TestedSide(self.place, np.unique(self.firsts), step.body[0]), None
+        width = len(step.body[0])
         parts = [(ids, *columns[width:]) for ids, columns in zip(open_to, solved, strict=True)]
         place, _ = numbered(parts, [len(ids) for ids in open_to])
         assert place.words is not None
@@ -106,5 +106,5 @@ class StepSources:
             of = order[depth == level]
             layer[source[of]] = of
         whole = NodePlace((*self.place.columns(source), *others), place.size)
-        terms = (*step.carried, *map(Variable, step.looked))
+        terms = (*step.body[0], *map(Variable, step.looked))
         return TestedSide(whole, np.arange(place.size, dtype=np.uint32), terms), layers

@@ -31,8 +31,8 @@ from caladan.fixpoint.shapes.pairs import (
 )
 from caladan.fixpoint.shapes.solutions import solved_side
 from caladan.join.frontier import Bindings
+from caladan.plan.recursion import EdgeRule, Link
 from caladan.program import Constant, Expression, Variable, thresholds
-from caladan.rules.shapes.forms import Link, Step
 
 Columns: TypeAlias = tuple[Words, ...]
 Key: TypeAlias = str | tuple[int, int]  # a relation, or a step and which of its places between
@@ -64,11 +64,11 @@ class _Part:
 
 def stepped(
     stepping: Mapping[str, tuple[int, ...]],
-    steps: Sequence[Step],
+    steps: Sequence[EdgeRule],
     exits: Mapping[str, Columns],
     inputs: ShapeInputs,
     limits: ShapeLimits,
-    entries: Sequence[Step] = (),
+    entries: Sequence[EdgeRule] = (),
 ) -> StepGraph:
     """The graph of some steps over the stepping columns of relations, and of entries to them."""
     starts = {
@@ -148,19 +148,19 @@ def _number(
         numbers |= zip(mine, ids, strict=True)
 
 
-def _handed_on(step: Step, source: NodePlace, target: NodePlace, inputs: ShapeInputs) -> Pairs:
+def _handed_on(step: EdgeRule, source: NodePlace, target: NodePlace, inputs: ShapeInputs) -> Pairs:
     """From each tuple of a place to the same one of another."""
     every = np.arange(source.size, dtype=np.uint32)
-    if step.rest:
-        named = zip(step.pattern, source.columns(every), strict=True)
+    if step.literals:
+        named = zip(step.begin, source.columns(every), strict=True)
         columns = {t.name: words[None, :] for t, words in named if isinstance(t, Variable)}
-        every = every[inputs.holds(step.rule, step.rest, columns, (1, len(every)))[0]]
+        every = every[inputs.holds(step.rule, step.literals, columns, (1, len(every)))[0]]
     return every + np.uint32(source.begin), every + np.uint32(target.begin)
 
 
 def _solved(
     number: int,
-    step: Step,
+    step: EdgeRule,
     stepping: Mapping[str, tuple[int, ...]],
     inputs: ShapeInputs,
     most: int,
@@ -247,7 +247,7 @@ def _linked(link: Link, inputs: ShapeInputs, most: int) -> tuple[Columns, int]:
 
 
 def headed(
-    step: Step,
+    step: EdgeRule,
     stepping: tuple[int, ...],
     by_name: Mapping[str, Words],
     rows: int,
@@ -255,7 +255,7 @@ def headed(
 ) -> tuple[Columns, bool]:
     """The stepping columns of the head, with its constants; whether there are such words."""
     found: list[Words] = []
-    for column, term in zip(stepping, step.head, strict=True):
+    for column, term in zip(stepping, step.end, strict=True):
         if isinstance(term, Variable):
             found.append(by_name[term.name])
         elif not isinstance(term, Constant):
@@ -268,7 +268,7 @@ def headed(
 
 
 def _computed(
-    step: Step,
+    step: EdgeRule,
     column: int,
     term: Expression,
     by_name: Mapping[str, Words],
@@ -289,7 +289,7 @@ def _none(columns: Columns) -> Columns:
 
 def _projected(
     number: int,
-    step: Step,
+    step: EdgeRule,
     stepping: Mapping[str, tuple[int, ...]],
     places: Mapping[Key, NodePlace],
     parts: Sequence[_Part],
@@ -302,14 +302,19 @@ def _projected(
     columns = places[step.source].columns(nodes)
     keep: Mask = np.ones(len(nodes), np.bool_)
     first: dict[str, Words] = {}
-    for column, term, words in zip(stepping[step.source], step.pattern, columns, strict=True):
+    for column, term, words in zip(stepping[step.source], step.begin, columns, strict=True):
         keep &= fitting(step, column, term, words, first, inputs)
     kept = tuple(first[name][keep] for name in step.read)
     return nodes[keep], _Part((number, 0), kept, int(np.count_nonzero(keep)))
 
 
 def fitting(
-    step: Step, column: int, term: Term, words: Words, first: dict[str, Words], inputs: ShapeInputs
+    step: EdgeRule,
+    column: int,
+    term: Term,
+    words: Words,
+    first: dict[str, Words],
+    inputs: ShapeInputs,
 ) -> Mask:
     """Which words fit a term of the pattern: a value, or what a variable had before."""
     if isinstance(term, Variable):

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Final, NoReturn, TypeVar, cast
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 from caladan.language.deals import slips
 from caladan.language.deals.body_aggregates import RangingAggregate
@@ -50,7 +50,8 @@ from caladan.program import (
 )
 from caladan.program.aggregates import AggregateFunction, named, names_in
 from caladan.program.diagnostics import Span, did_you_mean
-from caladan.program.functions import FUNCTIONS, NO_FUNCTIONS
+from caladan.program.functions import FUNCTIONS, NO_FUNCTIONS, call_type, type_of_value
+from caladan.program.values import fit
 
 T = TypeVar("T")
 
@@ -218,24 +219,115 @@ def primary(cursor: Cursor) -> Expression:
                 told = f"there is no aggregate `{cursor.text(token)}`"
                 cursor.fail_at(cursor.span(token), told, help=near)
             cursor.advance()
-            return Variable(cursor.text(token), cursor.span(token))
+            return inside(cursor, Variable(cursor.text(token), cursor.span(token)))
         case "word" | "variable":
-            return _word(cursor)
+            found = _word(cursor)
+            return inside(cursor, found) if isinstance(found, Call) else found
         case "text":
             return _text(cursor)
         case "true" | "false":
             token = cursor.advance()
             return Constant(token.kind == "true", cursor.span(token))
+        case "{" if cursor.next_kind in NAMES and cursor.peek(2) == ":":
+            return inside(cursor, _struct(cursor))
+        case "[":
+            return inside(cursor, _list(cursor))
         case "parameter" | "{":
-            return _parameter(cursor)
+            return inside(cursor, _parameter(cursor))
         case "(":
-            return _parenthesis(cursor)
+            return inside(cursor, _parenthesis(cursor))
         case "if":
             return _conditional(cursor)
         case "." if cursor.next_kind == INTEGER:
             cursor.fail(_VALUE, help="a number begins with a digit, as in `0.5`")
         case _:
             cursor.fail(_VALUE)
+
+
+def inside(cursor: Cursor, value: Expression) -> Expression:
+    """What follows a value to look inside of it: `[0]` of a list, `.name` of a struct."""
+    start = cursor.current.start if value.span is None else value.span.start
+    while True:
+        if cursor.kind == "[" and _is_glued(cursor):
+            cursor.enter()
+            opening = cursor.advance()
+            place = expression(cursor)
+            cursor.close(opening, "]", "`]` after the place of an element")
+            cursor.depth -= 1
+            value = Call("item", (value, place), cursor.since(start))
+        elif _is_field(cursor):
+            cursor.advance()
+            token = cursor.advance()
+            name = Constant(cursor.text(token), cursor.span(token))
+            value = Call("field", (value, name), cursor.since(start))
+        else:
+            return value
+
+
+def _is_glued(cursor: Cursor) -> bool:
+    """Whether no blank stands before the token."""
+    return cursor.index > 0 and cursor.tokens.ends[cursor.index - 1] == cursor.current.start
+
+
+def _is_field(cursor: Cursor) -> bool:
+    """Whether a `.` is followed by the name of a field, and not by the head of another rule."""
+    if cursor.kind != "." or not _is_glued(cursor) or cursor.next_kind not in NAMES:
+        return False
+    after = cursor.tokens.starts[cursor.index + 1] == cursor.current.end
+    return after and cursor.peek(2) not in ("(", "<-")
+
+
+def _list(cursor: Cursor) -> Call | Constant:
+    """`[expression, …]`, perhaps empty."""
+    cursor.enter()
+    opening = cursor.advance()
+    items: list[Expression] = []
+    if cursor.kind != "]":
+        items = cursor.several(expression)
+    cursor.close(opening, "]", "`,` or `]` after an element")
+    cursor.depth -= 1
+    return _constant_of(Call("list", tuple(items), cursor.since(opening.start)))
+
+
+def _struct(cursor: Cursor) -> Call | Constant:
+    """`{name: expression, …}`"""
+    cursor.enter()
+    opening = cursor.advance()
+    given: list[Expression] = []
+
+    def field(at: Cursor) -> None:
+        if not (at.kind in NAMES and at.next_kind == ":"):
+            at.fail("the name of a field and `:`")
+        token = at.advance()
+        at.advance()
+        given.extend((Constant(at.text(token), at.span(token)), expression(at)))
+
+    cursor.several(field)
+    cursor.close(opening, "}", "`,` or `}` after a field")
+    cursor.depth -= 1
+    return _constant_of(Call("struct", tuple(given), cursor.since(opening.start)))
+
+
+def _constant_of(node: Call) -> Call | Constant:
+    """A list or a struct of constants as one; what has no type on its own stays as it is."""
+    if not all(isinstance(each, Constant) for each in node.arguments):
+        return node
+    plain = list(map(_value_of, node.arguments))
+    type = call_type(node, lambda each: type_of_value(_value_of(each)))
+    if type is None:
+        return node
+    made: Any = (
+        plain if node.function == "list" else dict(zip(plain[::2], plain[1::2], strict=True))
+    )
+    try:
+        return Constant(fit(made, type), node.span)
+    except ValueError:
+        return node
+
+
+def _value_of(node: Expression) -> object:
+    assert isinstance(node, Constant)
+    return None if node.value is NULL else node.value
 
 
 def _number(cursor: Cursor, sign: Token | None = None) -> Constant:

@@ -33,6 +33,7 @@ from caladan.language.deals.expressions import (
     comparison,
     expression,
     fail_on_function,
+    inside,
     is_function,
     named_arguments,
 )
@@ -64,7 +65,7 @@ from caladan.program import (
     Variable,
 )
 from caladan.program.diagnostics import RelatedSpan, Span
-from caladan.program.functions import FUNCTIONS, Definition
+from caladan.program.functions import FUNCTIONS, Definition, FunctionRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ _ENDS: Final = frozenset({",", ";", ".", ")", "then", "else", END})
 """What may follow a literal, and so a lone word that is one."""
 
 _BEGINNINGS: Final = NAMES | {
-    INTEGER, FLOAT, TEXT, PARAMETER, "true", "false", "-", "(", "{",
+    INTEGER, FLOAT, TEXT, PARAMETER, "true", "false", "-", "(", "{", "[",
 }  # fmt: skip
 """What the left side of a comparison may begin with, apart from `if`."""
 
@@ -209,7 +210,7 @@ def _item(cursor: Cursor) -> _Item:
         return _if(cursor)
     if cursor.kind == "(" and _has_branches(cursor):
         return _disjunction(cursor)
-    if cursor.kind in NAMES and cursor.next_kind in ("(", "["):
+    if cursor.kind in NAMES and (cursor.next_kind == "(" or _has_row(cursor)):
         if at_goal(cursor):
             misplaced_goal(cursor, "it belongs to the whole rule, not to a branch of `if`")
         return _atom_or_call(cursor)
@@ -220,6 +221,13 @@ def _item(cursor: Cursor) -> _Item:
         return _Word(cursor.text(token), cursor.span(token))
     start = cursor.current.start
     return _compared(cursor, expression(cursor), start)
+
+
+def _has_row(cursor: Cursor) -> bool:
+    """Whether this is an atom with the number of its row, `tx[R](A, V)`; not `L[0]`."""
+    if cursor.next_kind != "[":
+        return False
+    return cursor.kind != VARIABLE or (cursor.peek(3) == "]" and cursor.peek(4) == "(")
 
 
 def _atom_or_call(cursor: Cursor) -> _Item:
@@ -233,7 +241,7 @@ def _atom_or_call(cursor: Cursor) -> _Item:
         return found
     if cursor.kind in _ENDS:
         return _predicate(cursor, found)
-    value = called(cursor, name, found.arguments, token)
+    value = inside(cursor, called(cursor, name, found.arguments, token))
     return _compared(cursor, arithmetic(cursor, value, token.start), token.start)
 
 
@@ -275,8 +283,13 @@ def _generator(cursor: Cursor, item: Expression, start: int) -> Generator:
     token = cursor.current
     name = cursor.text(token)
     row = cursor.functions.get(name) or FUNCTIONS.get(name)
-    if row is None or cursor.next_kind != "(":
-        cursor.fail("a function that gives several rows after `in`", help=_SEVERAL)
+    gives_list = isinstance(row, FunctionRow) and row.gives_lists
+    if cursor.kind == WORD and (row is None or cursor.next_kind != "("):
+        cursor.fail("a list, or a function that gives several rows, after `in`", help=_SEVERAL)
+    if cursor.kind in (TEXT, INTEGER, FLOAT) or (cursor.kind == "{" and cursor.peek(2) == ","):
+        cursor.fail("a list, or a function that gives several rows, after `in`", help=_SEVERAL)
+    if row is None or cursor.kind != WORD or gives_list:
+        return Generator("each", (expression(cursor), item), span=cursor.since(start))
     cursor.advance()
     given = arguments(cursor)
     span = cursor.since(start)
@@ -290,8 +303,8 @@ def _generator(cursor: Cursor, item: Expression, start: int) -> Generator:
 
 
 _SEVERAL: Final = (
-    "as in `X in range(1, 4)`; for one of several values write `(X = 1 ; X = 2)`, or join a "
-    "relation that has them"
+    "for one of several values write `X in [1, 2]`, for each of a range `X in range(1, 4)`; or "
+    "join a relation that has them"
 )
 
 

@@ -51,7 +51,7 @@ from caladan.program.diagnostics import (
     error,
 )
 from caladan.program.functions import Definition
-from caladan.program.types import NAMES, TYPES, decimal
+from caladan.program.types import NAMES, TYPES, decimal, list_of, struct_of
 
 _STATEMENT: Final = "a fact, a rule, `database`, `query` or `export`"
 _AFTER_GOAL_WORD: Final = frozenset({"(", ".", "<-", ":-", END})
@@ -346,8 +346,11 @@ def _type(cursor: Cursor) -> Type:
     word = cursor.text(token)
     if NAMES.get(word.lower()) is Type.DECIMAL and cursor.kind == "(":
         return _decimal(cursor, token)
-    if word.lower() in NAMES:
-        return NAMES[word.lower()]
+    found = NAMES.get(word.lower())
+    if found is not None and found.is_nested and found is not Type.OBJECT:
+        return _nested(cursor, found)
+    if found is not None:
+        return found
     cursor.found.add(
         "C004",
         f"unknown type `{word}`",
@@ -355,6 +358,38 @@ def _type(cursor: Cursor) -> Type:
         help=did_you_mean(word.lower(), NAMES) or f"the types are {', '.join(map(str, TYPES))}",
     )
     return Type.STRING
+
+
+def _nested(cursor: Cursor, outer: Type) -> Type:
+    """`list<string>`, `struct<name: string, city: string>`."""
+    is_list = outer is Type.LIST
+    example = "list<string>" if is_list else "struct<name: string, city: string>"
+    if cursor.kind != "<":
+        cursor.fail(f"`<` and what is inside of a {outer}, as in `{example}`")
+    cursor.enter()
+    opening = cursor.advance()
+    fields: list[tuple[str, Type]] = []
+
+    def inside(at: Cursor) -> Type:
+        if at.kind not in WORDS:
+            at.fail("a type")
+        return _type(at)
+
+    def field(at: Cursor) -> None:
+        if at.kind not in WORDS:
+            at.fail("the name of a field")
+        name = at.text(at.advance())
+        at.expect(":", "`:` and a type after the name of a field")
+        fields.append((name, inside(at)))
+
+    if is_list:
+        element = inside(cursor)
+    else:
+        cursor.several(field)
+        element = None
+    cursor.close(opening, ">", "`>` after what is inside")
+    cursor.depth -= 1
+    return struct_of(*fields) if element is None else list_of(element)
 
 
 def _decimal(cursor: Cursor, word: Token) -> Type:

@@ -13,10 +13,11 @@ import datetime as dt
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from caladan.language.deals.expressions import PRECEDENCE
 from caladan.language.deals.tokens import (
+    KEYWORDS,
     RESERVED_RELATIONS,
     RESERVED_WORDS,
     is_name,
@@ -54,6 +55,7 @@ from caladan.program import (
 )
 from caladan.program.aggregates import has_tuples
 from caladan.program.diagnostics import error
+from caladan.program.nested import Packed, Struct, python, unpacked
 from caladan.program.operations import Operation
 from caladan.program.values import written
 
@@ -102,6 +104,8 @@ def literal(node: Literal) -> str:
     match node:
         case Generator():
             *given, item = node.arguments
+            if node.relation == "each" and not _is_several(given[0]):
+                return f"{expression(item)} in {expression(given[0])}"
             return f"{expression(item)} in {node.relation}({commas(map(expression, given))})"
         case Atom():
             return f"{'~' if node.negated else ''}{_call(node.relation, node)}"
@@ -150,6 +154,8 @@ class TermWriter:
                 return f"if({self.comparisons(node.condition)} then {then} else {otherwise})"
             case Operation():
                 return self.expression(node.written, weakest)
+            case Call("list" | "struct" | "item" | "field"):
+                return self._nested(node)
             case Call():
                 mark = self.opaque if isinstance(node, Function) else ""
                 return f"{mark}{node.function}({self.expressions(node.arguments)})"
@@ -158,6 +164,23 @@ class TermWriter:
                 has_tuple = len(node.terms) > 1 and has_tuples(node)
                 terms = f"({terms})" if has_tuple else terms
                 return f"{node.function}<{terms}>"
+
+    def _nested(self, node: Call) -> str:
+        """`[A, B]`, `{name: N}`, `L[0]`, `S.name`; as calls where the parser would want them."""
+        given = node.arguments
+        if node.function == "list":
+            return f"[{self.expressions(given)}]"
+        names = [each.value if isinstance(each, Constant) else None for each in given]
+        if node.function == "struct" and given and all(map(_is_field, names[::2])):
+            values = map(self.expression, given[1::2])
+            fields = zip(names[::2], values, strict=True)
+            return f"{{{', '.join(f'{name}: {value}' for name, value in fields)}}}"
+        if isinstance(given[0], Variable | Call) and not isinstance(given[0], Operation):
+            if node.function == "item":
+                return f"{self.expression(given[0])}[{self.expression(given[1])}]"
+            if node.function == "field" and _is_field(names[1]):
+                return f"{self.expression(given[0])}.{names[1]}"
+        return f"{node.function}({self.expressions(given)})"
 
     def expressions(self, nodes: Iterable[Expression]) -> str:
         return commas(map(self.expression, nodes))
@@ -177,6 +200,21 @@ class TermWriter:
             right = f"({right})"
         text = f"{left} {node.operator} {right}"
         return f"({text})" if precedence < weakest else text
+
+
+def _is_field(name: Value | None) -> bool:
+    return isinstance(name, str) and is_name(name) and name not in KEYWORDS
+
+
+def _is_several(node: Expression) -> bool:
+    """Whether the parser would take what stands after `in` for no list."""
+    match node:
+        case Call("list") | Variable() | Constant(Packed()):
+            return False
+        case Call():
+            return node.function not in ("item", "field")
+        case _:
+            return True
 
 
 def expression(node: Expression) -> str:
@@ -241,8 +279,26 @@ def _value(value: Value) -> str:
             return "null"
         case Object():
             return _checked(repr(value), False, "object")
+        case Packed():
+            return _nested(python(unpacked(value), value.type))
         case _:
             return quote(written(value))
+
+
+def _nested(value: Any) -> str:
+    """A list or a struct as the parser reads it."""
+    match value:
+        case Struct():
+            fields = (
+                (_checked(n, is_name(n), "field"), _nested(v)) for n, v in value.asdict().items()
+            )
+            return f"{{{', '.join(f'{name}: {text}' for name, text in fields)}}}"
+        case tuple():
+            return f"[{commas(map(_nested, value))}]"  # pyright: ignore[reportUnknownArgumentType]
+        case None:
+            return "null"
+        case _:
+            return _value(value)
 
 
 def _is_plain_word(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Notations of other languages, and what to write in DeALS instead.
 
-    `!=`, `\\+ p(X)`, `X := Y + 1`, `[A, B]`, `X in {1, 2}`, `?- p(X).`
+    `!=`, `\\+ p(X)`, `X := Y + 1`, `X in {1, 2}`, `?- p(X).`
 
 `SYMBOLS` and `WORDS` have the help for a token that cannot stand where it stands; `PAIRS` for two
 tokens that only together tell what was meant. `FUNCTIONS` has what functions are
@@ -19,11 +19,10 @@ _COMMENT: Final = "a comment begins with `%` or `--`, or is between `/*` and `*/
 _OR: Final = "for `or` write `;` in parentheses, as in `(p(X) ; q(X))`, or one rule for each case"
 _AND: Final = "for `and` write `,`"
 _EQUAL: Final = "for equal write `=`"
-_LIST: Final = "there are no lists: give each value a column of its own, as in `p(A, B)`"
 _ASK: Final = "to ask write `query p(X).`; at the prompt, `p(X)?`"
 _HEAD_FIRST: Final = "the head of a rule comes first: `p(X) <- q(X).`"
 _IF: Final = "for a choice write `if(X > Y then X else Y)`"
-_IN: Final = "for one of several values write `(X = 1 ; X = 2)`, or join a relation that has them"
+_IN: Final = "for one of several values write `X in [1, 2]`, or join a relation that has them"
 _BETWEEN: Final = "for a range write two comparisons: `X >= 1, X <= 9`"
 
 SYMBOLS: Final[dict[str, str]] = {
@@ -40,7 +39,6 @@ SYMBOLS: Final[dict[str, str]] = {
     "&": _AND,
     "//": f"for whole division write `div`; {_COMMENT}",
     "#": _COMMENT,
-    "[": _LIST,
     "^": "",  # power_help
 }
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from caladan.program.functions import (
     conversion,
+    lists,
     matching,
     mathematics,
     missing,
@@ -26,6 +27,7 @@ from caladan.program.functions import (
     text,
     time,
 )
+from caladan.program.functions.lists import NestedCall, Unpacking
 from caladan.program.functions.python import (
     RETURNED,
     Definition,
@@ -41,6 +43,7 @@ from caladan.program.functions.row import (
     resolved,
     type_word,
 )
+from caladan.program.nested import Packed
 from caladan.program.program import Call, Expression, Value
 from caladan.program.types import NAMES, Kind, Type
 from caladan.program.values import fit, parse
@@ -54,8 +57,10 @@ __all__ = [
     "Definition",
     "FunctionRow",
     "Mismatch",
+    "NestedCall",
     "Resolved",
     "TooLarge",
+    "Unpacking",
     "Vectorized",
     "call",
     "call_rows",
@@ -76,6 +81,7 @@ ROWS: Final[tuple[FunctionRow, ...]] = (
     *matching.ROWS,
     *time.ROWS,
     *several.ROWS,
+    *lists.ROWS,
     *missing.ROWS,
 )
 """Every function, by family."""
@@ -131,7 +137,8 @@ def call(function: str, values: Sequence[Value]) -> Value:
     """
     row = find(function)
     types = tuple(map(type_of_value, values))
-    found = row.resolve(types, (True,) * len(types), type_word(row, values))
+    texts = [each if isinstance(each, str) else None for each in values]
+    found = row.resolve(types, (True,) * len(types), type_word(row, values), texts)
     if not isinstance(found, Resolved):
         wanted = found.wanted if isinstance(found, Mismatch) else "other values"
         raise CallFailed(row.name, f"it needs {wanted}")
@@ -178,6 +185,8 @@ class TooLarge(OverflowError):
 
 def type_of_value(value: object) -> Type | None:
     """The type in which a Python value is computed with; None for one that is missing."""
+    if isinstance(value, Packed):
+        return value.type
     for kind, type in _TYPES:
         if isinstance(value, kind):
             return type

@@ -15,8 +15,16 @@ from functools import partial
 from typing import Any, Final
 
 from caladan.program.functions.row import FunctionRow
+from caladan.program.nested import Struct, json_text, python, unpacked
 from caladan.program.program import Value
-from caladan.program.types import BLANKS, DATE_PATTERN, DATETIME_PATTERN, Type, type_named
+from caladan.program.types import (
+    BLANKS,
+    DATE_PATTERN,
+    DATETIME_PATTERN,
+    Kind,
+    Type,
+    type_named,
+)
 from caladan.program.values import fit, parse, quoted, written
 
 _BOOLEANS: Final = {
@@ -62,6 +70,8 @@ def cast(value: Any, word: str) -> Any:
     (12, -2, datetime.date(2024, 1, 31))
     """
     type = _type(word)
+    if type.is_nested or isinstance(value, tuple):
+        return _nested(value, type)
     if type is Type.STRING:
         return text_of(value)
     if type is Type.BOOLEAN:
@@ -79,6 +89,37 @@ def cast(value: Any, word: str) -> Any:
     if type is Type.DECIMAL and isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is not a decimal number")
     return fit(value, type)
+
+
+def _nested(value: Any, type: Type) -> Any:
+    """A list or a struct from JSON, as JSON, or with all that is inside of it cast."""
+    if type is Type.STRING:
+        return json_text(value, written)
+    if isinstance(value, str):
+        given = parse(value, type)
+        assert isinstance(given, bytes)
+        return python(unpacked(given), type)
+    if type.kind is Kind.LIST and type.element is not None and not isinstance(value, Struct):
+        element = type.element.name
+        return tuple(None if each is None else cast(each, element) for each in value)
+    if type.kind is Kind.STRUCT and isinstance(value, Struct):
+        given = value.asdict()
+        pairs = ((given.get(name), own.name) for name, own in type.fields)
+        names = [name for name, _ in type.fields]
+        return Struct(names, [None if v is None else cast(v, word) for v, word in pairs])
+    raise ValueError(f"{json_text(value, written)} is not {type.described}")
+
+
+def try_cast(value: Any, word: str) -> Any:
+    """A value of another type, None if it is none."""
+    try:
+        return cast(value, word)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _can_cast(value: Any, word: str) -> bool:
+    return try_cast(value, word) is not None
 
 
 def _type(word: str) -> Type:
@@ -188,6 +229,7 @@ def _to_number(text: str) -> int:
     return cast(text, "long")
 
 
+_COMPILED: Final = "the compiler makes it of `can_cast` and `cast`"
 _conversion = partial(FunctionRow, family="Conversion")
 
 ROWS: Final = (
@@ -197,6 +239,20 @@ ROWS: Final = (
         "be a value of the type.",
         example=('cast("12", long)', 12), scalar=cast, arrow=_arrow_cast, spark=_spark_cast,
         fails=True, grows=True, lacks={"duckdb": "its casts round, and read other texts"},
+    ),
+    _conversion(
+        name="try_cast", signature="(any, type) -> type",
+        summary="As `cast`, but missing where there is no such value.",
+        example=('try_cast("12", long)', 12), scalar=try_cast, tested_by="can_cast",
+        given_by="cast", grows=True,
+        lacks={"arrow": _COMPILED, "spark": _COMPILED, "duckdb": "its casts read other texts"},
+    ),
+    _conversion(
+        name="can_cast", signature="(any, type) -> boolean",
+        summary="Whether `cast` has a value.", example=('can_cast("a", long)', False),
+        scalar=_can_cast,
+        spark=lambda sf, value, word, given: _spark_cast(sf, value, word, given).isNotNull(),
+        lacks={"arrow": "it has none", "duckdb": "its casts read other texts"},
     ),
     _conversion(
         name="to_string", signature="(any) -> string",

@@ -140,6 +140,8 @@ def _remembered(code: Callable[..., object]) -> _Known:
 def _one(function: Function, row: tuple[Any, ...]) -> Value:
     try:
         value = function.code(*row)
+    except CallFailed:
+        raise
     except Exception as problem:
         raise _failed(function, problem) from problem
     return _fitted(function, value)

@@ -37,6 +37,12 @@ def _is_array(value: Any) -> bool:
 # ── Parts ────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _chained(*given: Any) -> Any:
+    if isinstance(given[0], str):
+        return "".join(given)
+    return tuple(each for items in given for each in items)
+
+
 def _substring(text: str, start: int, length: int = _LONGEST) -> str:
     if start > 0 <= length:
         return text[start - 1 : start - 1 + length]
@@ -259,8 +265,9 @@ ROWS: Final = (
     ),
     _text(
         name="length", aliases=("strlen", "char_length"),
-        sql=("character_length", "len"), signature="(string) -> long",
-        summary="The number of characters.", example=('length("Chani")', 5),
+        sql=("character_length", "len"), signature="(string) -> long | (list) -> long",
+        summary="The number of characters of a text, or of elements of a list.",
+        example=('length("Chani")', 5),
         scalar=len, arrow=lambda pc, t: pc.utf8_length(t), spark="length", duckdb="length",
     ),
     _text(
@@ -306,9 +313,10 @@ ROWS: Final = (
         arrow=lambda pc, t: pc.utf8_rtrim(t, characters=" "), spark="rtrim", duckdb="rtrim",
     ),
     _text(
-        name="concat", aliases=("cat",), signature="(string...) -> string",
-        summary="Concatenates texts.", example=('concat("sand", "worm")', "sandworm"),
-        scalar=lambda *texts: "".join(texts),
+        name="concat", aliases=("cat",), signature="(string...) -> string | (list...) -> list",
+        summary="Concatenates texts, or lists.",
+        example=('concat("sand", "worm")', "sandworm"),
+        scalar=_chained,
         arrow=lambda pc, *texts: pc.binary_join_element_wise(*texts, ""),
         spark="concat", duckdb="concat", grows=True,
     ),
@@ -361,8 +369,9 @@ ROWS: Final = (
                                "duckdb": "a count below 0 leaves out the first characters"},
     ),
     _text(
-        name="contains", signature="(string, string) -> boolean",
-        summary="True if the text contains another.",
+        name="contains", aliases=("array_contains", "list_contains"),
+        signature="(string, string) -> boolean | (list, E) -> boolean",
+        summary="True if the text contains another, or the list the value.",
         example=('contains("melange", "lan")', True),
         scalar=lambda text, part: part in text,
         arrow=lambda pc, text, part: pc.match_substring(text, pattern=part)
@@ -452,8 +461,9 @@ ROWS: Final = (
         lacks={"duckdb": "it must be told what to fill with"},
     ),
     _text(
-        name="reverse", signature="(string) -> string",
-        summary="The characters in reverse order.", example=('reverse("Chani")', "inahC"),
+        name="reverse", signature="(string) -> string | (list) -> list",
+        summary="The characters, or elements, in reverse order.",
+        example=('reverse("Chani")', "inahC"),
         scalar=lambda text: text[::-1],
         arrow=lambda pc, t: pc.utf8_reverse(t), spark="reverse", duckdb="reverse",
         inverse={0: "reverse"},

@@ -22,13 +22,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from caladan.data.schema import compute
-from caladan.engines.spark.choice import CELLS_FROM, FULL, PAIRS, has_cyclic_body, may_meet_often
+from caladan.engines.spark.choice import (
+    CELLS_FROM,
+    FULL,
+    PAIRS,
+    has_cyclic_body,
+    may_meet_often,
+    product,
+    shares,
+)
 from caladan.engines.spark.columns.types import schema, slotted
 from caladan.engines.spark.cube.plan import CubeBody, solver
 from caladan.engines.spark.session.connect import is_connect, parallelism
 from caladan.engines.spark.session.workers import is_known_lacking, obstacle, with_own_python
 from caladan.engines.spark.session.workspace import Workspace
-from caladan.engines.spark.tasks.cells import product, shares
 from caladan.program import Type
 from caladan.rules.program import DeltaRule
 

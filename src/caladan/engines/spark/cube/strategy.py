@@ -20,13 +20,13 @@ import pyarrow as pa
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.interface import EngineStopped, Table
-from caladan.engines.spark.choice import SHIPPED
+from caladan.engines.spark.choice import SHIPPED, Shares, product, shares
 from caladan.engines.spark.columns.aggregates import Bag, blamed, combined
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources.table import SparkTable, distinct, held
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks import job
-from caladan.engines.spark.tasks.cells import ByCell, Shares, product, sampled_columns, shares
+from caladan.engines.spark.tasks.cells import ByCell, sampled_columns
 from caladan.engines.spark.tasks.exchange import SAMPLED
 from caladan.engines.spark.tasks.strategies import in_parts
 from caladan.program import Variable

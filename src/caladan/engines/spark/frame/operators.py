@@ -30,6 +30,7 @@ from caladan.program import Comparison, Constant, Expression, Type
 from caladan.rules.body import Scan, Version
 from caladan.rules.operators import (
     AntiJoin,
+    BroadcastHint,
     Extend,
     Join,
     Operator,
@@ -37,6 +38,7 @@ from caladan.rules.operators import (
     Prune,
     Select,
     Sort,
+    SubqueryAlias,
     Unit,
     tree,
 )
@@ -130,6 +132,8 @@ class _Rule:
                 return _Node(lambda read: read(None, Version.FULL), {}, {})
             case Scan():
                 return self._scan(operator)
+            case BroadcastHint() | SubqueryAlias():
+                return self._node(operator.input)
             case Join():
                 return self._join(operator)
             case AntiJoin():
@@ -206,9 +210,10 @@ class _Rule:
         left = self._present(self._node(join.left), join.on)
         right = self._present(self._node(join.right), join.on)
         on = [self._name(v) for v in join.on]
+        hinted = tuple(isinstance(side, BroadcastHint) for side in (join.right, join.left))
 
         def step(read: Read) -> FrameRows:
-            return _joined(left.step(read), right.step(read), on)
+            return _joined(left.step(read), right.step(read), on, hinted)
 
         return _Node(step, {**left.bound, **right.bound}, {**left.waiting, **right.waiting})
 
@@ -278,12 +283,23 @@ class _Rule:
         return evaluated(self.rule.types.get(variable, otherwise))
 
 
-def _joined(left: FrameRows, right: FrameRows, on: list[str]) -> FrameRows:
+def _joined(
+    left: FrameRows, right: FrameRows, on: list[str], hinted: tuple[bool, ...]
+) -> FrameRows:
     """A join by the way that suits the sizes: in one partition, with one side sent round, or by
-    whatever Spark finds best for two large sides."""
+    whatever Spark finds best for two large sides.
+
+    A side that is `hinted`, the right or the left, is sent round if it is small enough; else the
+    smaller one is.
+    """
     one, other = left.frame, right.frame
     lone = left.lone and right.lone
     right_is_smaller = right.bound is not None and (left.bound is None or right.bound <= left.bound)
+    for is_right, given in ((True, right), (False, left)):
+        is_hinted = hinted[0] if is_right else hinted[1]
+        if is_hinted and given.bound is not None and given.bound <= BROADCAST:
+            right_is_smaller = is_right
+            break
     smaller = right.bound if right_is_smaller else left.bound
     if smaller is not None and smaller <= BROADCAST:
         if lone and on:

@@ -28,12 +28,12 @@ TellRound: TypeAlias = Callable[[int, Tally, float], None]
 
 
 def has_shape(given: MeshInputs, events: Listener) -> bool:
-    """Whether a clique is one that is not gone through in rounds, if it can be helped."""
+    """Whether a clique is a closure, which is not gone through in rounds if it can be helped."""
 
     def declined(strategy: str, reason: str) -> None:
         events.tell(StrategyDeclined(given.clique.relations, strategy, reason))
 
-    return Shaping(given.state, given.planner, events).shape(given.clique, declined) is not None
+    return Shaping(given.state, given.planner, events).closure(given.clique, declined) is not None
 
 
 class GatheredClique:

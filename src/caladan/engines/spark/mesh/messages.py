@@ -28,6 +28,7 @@ from caladan.program.events import (
     RuleDone,
     RulePlanned,
     RuleSearched,
+    RunsMet,
     StrategyDeclined,
 )
 from caladan.rules.support import Sign
@@ -166,6 +167,7 @@ class ShardEvents(Listener):
         self.solutions: dict[RuleKey, tuple[int, float]] = {}
         self.found = 0
         self._proposed: dict[tuple[RuleKey, str], tuple[int, int]] = {}
+        self._met: dict[RuleKey, tuple[int, int]] = {}
         self._planned: dict[tuple[RuleKey, tuple[str, ...]], RulePlanned] = {}
         self._declined: dict[StrategyDeclined, None] = {}
         self._machine = 0
@@ -188,6 +190,10 @@ class ShardEvents(Listener):
                 key = (event.rule, event.seed), event.variable
                 proposed, confirmed = self._proposed.get(key, (0, 0))
                 self._proposed[key] = proposed + event.proposed, confirmed + event.confirmed
+            case RunsMet():
+                lookups, accumulated = self._met.get((event.rule, event.seed), (0, 0))
+                met = lookups + event.lookups, accumulated + event.accumulated
+                self._met[event.rule, event.seed] = met
             case StrategyDeclined():
                 self._declined[event] = None
             case MachineRan():
@@ -207,3 +213,5 @@ class ShardEvents(Listener):
             yield RuleDone(*key, *done)
         for (key, variable), counts in self._proposed.items():
             yield RuleSearched(*key, variable, *counts)
+        for key, counts in self._met.items():
+            yield RunsMet(*key, *counts)

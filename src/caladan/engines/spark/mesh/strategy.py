@@ -17,7 +17,7 @@ from caladan.engines.spark.mesh import checkpoint, job
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Message
-from caladan.engines.spark.tasks.job import lost, tables, why_too_much, work_on
+from caladan.engines.spark.tasks.job import lost, tables, work_on
 from caladan.engines.spark.tasks.relay import heard, together
 from caladan.program.diagnostics import without_user
 from caladan.program.events import CliqueDone, CliqueStarted, Event, Listener, RoundDone
@@ -40,8 +40,6 @@ def meshed(
         _prepare(folder)
     started = time.perf_counter()
     listener = MeshListener(context.events, clique.relations)
-    if reason := why_too_much(list(store.values()), context, tasks):
-        raise CannotServe(reason)
     work = work_on(program, store, context)
     try:
         result = job.run(work, tasks, listener.hear, context)

@@ -11,7 +11,7 @@ not open (it is no public interface, and Connect has no JVM), rows are counted o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -44,7 +44,8 @@ class FrameRows:
 class FrameRun:
     """Rows that were computed: how many, and in how many partitions they lie, 0 if Spark won't say.
 
-    `counted` has the numbers that were asked for. `handle` is the RDD behind the frame.
+    `counted` has the numbers that were asked for. `handle` is the RDD behind the frame. One that
+    `is_split` stays in its partitions, however few its rows are.
     """
 
     frame: DataFrame
@@ -52,11 +53,12 @@ class FrameRun:
     partitions: int
     counted: tuple[int, ...]
     handle: Any
+    is_split: bool = False
 
     @property
     def rows(self) -> FrameRows:
         """The run as an input of a rule: a small one is read by a single task."""
-        if self.count > SMALL:
+        if self.count > SMALL or self.is_split:
             return FrameRows(self.frame, self.count, lone=False)
         frame = self.frame if self.partitions == 1 else self.frame.coalesce(1)
         return FrameRows(frame, self.count, lone=True)
@@ -96,8 +98,11 @@ class Workspace:
         session: SparkSession,
         check: Callable[[], None] = lambda: None,
         staging: Staging | None = None,
+        asked: int | None = None,
     ) -> None:
+        """Exchanges make as many partitions as are `asked` for, or as suit the facts."""
         self.session = session
+        self.asked = asked
         self.staging = staging or Staging(session)
         self.parallelism = connect.parallelism(session)
         self.check = check
@@ -111,6 +116,7 @@ class Workspace:
 
     def spread(self, partitions: int) -> None:
         """How many partitions an exchange makes from now on."""
+        partitions = self.asked or partitions
         if partitions != self._partitions:
             self.session.conf.set("spark.sql.shuffle.partitions", str(partitions))
             self._partitions = partitions
@@ -131,9 +137,7 @@ class Workspace:
         if self.shuffle_bytes is not None:
             self.shuffle_bytes.expected = True
         if connect.is_connect(frame):
-            run = _counted(connect.checkpointed(frame, HELD), flags, 0)
-            self._alive.add(run)
-            return run
+            return self._kept(_counted(connect.checkpointed(frame, HELD), flags, 0))
         if flags or many:
             sums = [sf.sum(sf.col(flag).cast("long")).alias(flag) for flag in flags]
             frame = frame.observe(_OBSERVED, sf.count(sf.lit(1)).alias("rows"), *sums)
@@ -143,6 +147,10 @@ class Workspace:
             run = _counted(held, flags, held.rdd.getNumPartitions())
         else:
             run = self._held(frame, held, handle, len(flags), many=many)
+        return self._kept(run)
+
+    def _kept(self, run: FrameRun) -> FrameRun:
+        run = run if self.asked is None else replace(run, is_split=self.asked > 1)
         self._alive.add(run)
         return run
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 
 from caladan.data.infer import from_spark
 from caladan.data.problems import wrong_type
+from caladan.engines.spark.columns.nested import packed
 from caladan.engines.spark.columns.types import zero_made_positive
 from caladan.program import Column, Type
 from caladan.program.notation import plain_decimal_pattern
@@ -59,7 +60,7 @@ def from_text(text: SparkColumn, type: Type) -> Field:
     if type.is_decimal:
         # Text with more digits may be a decimal too, or be rounded by Spark: a closer look tells.
         return _present(_matching(trimmed, plain_decimal_pattern(type)).try_cast(type.spark))
-    if type is Type.INTERVAL:  # Python reads it
+    if type is Type.INTERVAL or type.is_nested:  # Python reads it
         return Field(sf.lit(None).cast(type.spark), sf.lit(False))
     if type is Type.BINARY:
         return _present(sf.unhex(_matching(trimmed, type.pattern)))
@@ -94,8 +95,10 @@ def from_column(relation: str, place: str | None, name: str, spelled: str, colum
         return _day(sf.when(day.cast("timestamp_ntz") == moment, day))
     if wanted.is_decimal and (kind.is_decimal or kind.is_integral):
         return _decimal(found, kind, wanted)
-    if wanted is kind:
+    if wanted is kind and not wanted.is_nested:
         return _present(found)
+    if wanted.is_nested and wanted.kind is kind.kind:
+        return _present(packed(found, wanted))
     raise wrong_type(relation, place, column, str(kind))
 
 

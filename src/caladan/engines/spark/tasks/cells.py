@@ -1,8 +1,8 @@
 """What one cell of a clique evaluates, and which facts go there.
 
-`shares` says how many slices each variable is cut into. The number of a cell is made of one digit
-for each variable that is cut, its slice. Of every atom a cell has the facts that agree with its
-digits; of a variable that the atom does not have, all do.
+Shares (choice.py) say how many slices each variable is cut into. The number of a cell is made of
+one digit for each variable that is cut, its slice. Of every atom a cell has the facts that agree
+with its digits; of a variable that the atom does not have, all do.
 
 A value that many facts have would fill its slice. So for a variable with such heavy values, one of
 its atoms is the *anchor*: there, facts with a heavy value are dealt out over all slices, by a hash
@@ -17,8 +17,7 @@ were taken wherever facts are (`sampled`).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias, cast
@@ -29,63 +28,15 @@ from numpy.typing import NDArray
 
 from caladan.columns.ranks import arrow_of
 from caladan.data.schema import empty_table, table_of
+from caladan.engines.spark.choice import Shares, product
 from caladan.engines.spark.tasks.shard import grouped, hashes, mixed, only, slices
 from caladan.rules.body import Scan
 from caladan.rules.program import DeltaProgram, DeltaRule
 
 Hashes: TypeAlias = NDArray[np.uint64]
 Mask: TypeAlias = NDArray[np.bool_]
-Atom: TypeAlias = "tuple[Sequence[str], int]"
-"""The variables of an atom, and how many facts it has."""
-
-Shares: TypeAlias = "Mapping[str, int]"
-"""How many slices each variable is cut into; one that is not named is not cut."""
-
 _UNEVEN: Final = 1.25  # times the facts that a slice should have
 _HEAVY: Final = 4  # a heavy value has so many times less than a slice, or more
-
-
-def shares(atoms: Sequence[Atom], cells: int) -> dict[str, int]:
-    """The shares of all variables that atoms meet on, for at most so many cells.
-
-    A cell gets of each atom one fact in as many as the shares of its variables multiply to; the
-    shares are those that send it the fewest, and of these the ones with the fewest cells. Of equal
-    ways, the one that cuts the variables that come first is taken: a search may start there.
-
-    >>> shares([(("x", "y"), 100), (("y", "z"), 100), (("z", "x"), 100)], 8)
-    {'x': 2, 'y': 2, 'z': 2}
-    >>> shares([(("x", "y"), 1_000_000), (("y", "z"), 10), (("z", "x"), 10)], 4)
-    {'x': 2, 'y': 2, 'z': 1}
-    """
-    seen = Counter(name for variables, _ in atoms for name in variables)
-    names = [name for name, count in seen.items() if count > 1]
-    ways = (dict(zip(names, way[::-1], strict=True)) for way in _ways(len(names), cells))
-
-    def cost(shares: Shares) -> tuple[float, int]:
-        load = sum(size / product(variables, shares) for variables, size in atoms)
-        return load, product(names, shares)
-
-    return min(ways, key=cost)
-
-
-def product(variables: Collection[str], shares: Shares) -> int:
-    """The shares of some variables, multiplied."""
-    total = 1
-    for name in variables:
-        total *= shares.get(name, 1)
-    return total
-
-
-def _ways(variables: int, cells: int) -> Iterator[tuple[int, ...]]:
-    """Shares whose product is at most `cells`; of many cells, powers of two will do."""
-    if not variables:
-        yield ()
-        return
-    few = cells <= 64
-    steps = range(1, cells + 1) if few else (1 << i for i in range(cells.bit_length()))
-    for step in steps:
-        for rest in _ways(variables - 1, cells // step):
-            yield (step, *rest)
 
 
 Column: TypeAlias = "tuple[str, int]"

@@ -23,7 +23,7 @@ from caladan.engines.spark.columns.physical import arrow_table, stored_schema
 from caladan.engines.spark.columns.types import schema, shaped, stored
 from caladan.engines.spark.session import internals, staging, workers
 from caladan.engines.spark.session.failures import said
-from caladan.engines.spark.session.session import created, machine_memory
+from caladan.engines.spark.session.session import created
 from caladan.engines.spark.sources.shipment import pieces_of, ship, unpacker
 from caladan.engines.spark.sources.table import Shape, SparkTable, held
 from caladan.engines.spark.strategy import CannotServe, Context
@@ -62,12 +62,15 @@ Listen: TypeAlias = "Callable[[int], Listener]"
 Cut: TypeAlias = "ByPivot | ByCell"
 
 _WORD: Final = 8  # bytes of a value
-_COPIES: Final = 3  # of an input in a task: as it came, as words, and in one more order
 _MEMORY: Final = re.compile(
     r"\b\w*MemoryError\b|\bOutOfMemoryError\b|\bbad_alloc\b|Cannot allocate memory|"
-    r"exceeding (?:physical |virtual )?memory limits|exit (?:code|status)[: ]+137\b"
+    r"exceeding (?:physical |virtual )?memory limits|exit (?:code|status)[: ]+137\b|"
+    r"can't start new thread|unknown encoding: idna|failed to map segment"
 )
-"""What Python, Arrow, numpy, the JVM, the C++ library and cluster managers say of memory."""
+"""What Python, Arrow, numpy, the JVM, the C++ library and cluster managers say of memory.
+
+A worker that has no addresses left cannot start threads, nor load a module: Python says so then.
+"""
 _MISSING: Final = re.compile(r"No module named '([\w.]+)'")
 _HOST: Final = re.compile(r"\(TID \d+\) \(([^ )]+)")
 _LOST: Final = {
@@ -85,9 +88,7 @@ def work_on(
     workspace = context.workspace
     given = [name for name, info in program.relations.items() if info.takes_data]
     whole = [name for name in given if cut is None or name in cut.whole]
-    every = [store[name] for name in given]
-    inside = None if cut is None else [store[name] for name in whole]
-    if reason := why_too_much(every, context, cut and cut.parts, inside):
+    if reason := why_not_by_driver([store[name] for name in given], context):
         raise CannotServe(reason)
     inputs = {name: ship(store[name], workspace) for name in whole}
     keeping = Retention(workspace.staging.folder, context.asked, workspace.parallelism)
@@ -100,16 +101,8 @@ def cut_pieces(store: Mapping[str, SparkTable], context: Context, names: Collect
     return {name: pieces_of(store[name], context.workspace) for name in names if name in store}
 
 
-def why_too_much(
-    tables: Sequence[SparkTable],
-    context: Context,
-    parts: int | None,
-    whole: Sequence[SparkTable] | None = None,
-) -> str | None:
-    """Why tasks cannot have some tables as inputs, as far as anybody knows; None if they can.
-
-    Each task has those tables that are `whole`, all of them without more, and a share of the rest.
-    """
+def why_not_by_driver(tables: Sequence[SparkTable], context: Context) -> str | None:
+    """Why tables cannot come to tasks by way of the driver, if they have to; None if they can."""
     workspace = context.workspace
     spark: Any = workspace.session.sparkContext
     sizes = [table.size * len(table.columns) * _WORD for table in tables]
@@ -128,16 +121,6 @@ def why_too_much(
                 f"an input has {_shown(most)}, too much for a driver that has {_shown(heap)}: "
                 "set spark.caladan.staging"
             )
-    memory = machine_memory() if is_local(spark.master) else None
-    tasks = min(parts or 1, context.parts)
-    inside = tables if whole is None else whole
-    every = sum(table.size * len(table.columns) * _WORD for table in inside)
-    needed = (every + (sum(sizes) - every) // (parts or 1)) * _COPIES * tasks
-    if memory is not None and needed > memory:
-        return (
-            f"inputs take some {_shown(needed // tasks)} in each task, of which {tasks} run at "
-            f"once, and this machine has {_shown(memory)}"
-        )
     return None
 
 

@@ -35,10 +35,10 @@ from numpy.typing import NDArray
 
 from caladan.columns.ranks import arrow_of, numpy_of
 from caladan.data.schema import ARROW, array_of, empty_table
-from caladan.engines.spark.choice import origin
+from caladan.engines.spark.choice import origin, pivot_shares
 from caladan.engines.spark.tasks.buckets import buckets, is_narrow
 from caladan.program import Constant
-from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule, reads
+from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 compute: Any = pyarrow.compute
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -149,10 +149,9 @@ class ByPivot:
         """That of the one clique of a program, which has a pivot."""
         (clique,) = program.cliques
         pivot = cast("Mapping[str, int]", clique.pivot)
-        own, found = _parted(clique, pivot, lambda _: True)
+        found, whole = pivot_shares(clique)
         named = [PivotShare(_name(name, column), name, column) for name, column in found]
         named += [PivotShare(name, name, column) for name, column in pivot.items()]
-        whole = frozenset(reads([own])) - {share.name for share in named}
         return ByPivot(tuple(named), whole, parts, is_narrow(program.relations, clique))
 
     @property
@@ -184,7 +183,7 @@ def in_part(
         type = program.relations[rule.rule.head].columns[pivot[rule.rule.head]].type
         return bool(falling(array_of([given.value], ARROW[type]))[0])
 
-    own, _ = _parted(clique, pivot, is_mine)
+    own = _parted(clique, pivot, is_mine)
     relations = dict(program.relations)
     written = dict(program.facts)
     store = {name: shared[name] for name in cut.whole & shared.keys()}
@@ -206,12 +205,8 @@ def in_part(
 
 def _parted(
     clique: DeltaClique, pivot: Mapping[str, int], is_mine: Callable[[DeltaRule], bool]
-) -> tuple[DeltaClique, list[tuple[str, int]]]:
-    """A clique whose exit rules read shares, and the relations and columns of these.
-
-    A rule whose pivot is a constant belongs to one part alone.
-    """
-    found: dict[tuple[str, int], None] = {}
+) -> DeltaClique:
+    """A clique whose exit rules read shares; one whose pivot is a constant is of one part alone."""
     exits: list[DeltaRule] = []
     for rule in clique.exit_rules:
         if isinstance(rule.rule.arguments[pivot[rule.rule.head]], Constant):
@@ -220,11 +215,9 @@ def _parted(
             continue
         number, column = cast("tuple[int, int]", origin(rule, pivot))
         atoms = list(rule.body.atoms)
-        name = atoms[number].relation
-        found[name, column] = None
-        atoms[number] = replace(atoms[number], relation=_name(name, column))
+        atoms[number] = replace(atoms[number], relation=_name(atoms[number].relation, column))
         exits.append(replace(rule, body=rule.body.with_atoms(atoms)))
-    return replace(clique, exit_rules=tuple(exits)), list(found)
+    return replace(clique, exit_rules=tuple(exits))
 
 
 def _name(relation: str, column: int) -> str:

@@ -34,6 +34,7 @@ from caladan.program.events import (
     RulePlanned,
     RuleSearched,
     RuleSkipped,
+    RunsMet,
 )
 from caladan.rules.failures import limit
 from caladan.rules.program import DeltaClique, DeltaProgram
@@ -133,7 +134,7 @@ class _Part(Listener):
 
     def tell(self, event: Event) -> None:
         match event:
-            case RulePlanned() | RuleDone() | RuleSearched() | RuleSkipped():
+            case RulePlanned() | RuleDone() | RuleSearched() | RunsMet() | RuleSkipped():
                 self.rules.append(event)
             case RoundDone():
                 self._together.round_done(self._part, event)

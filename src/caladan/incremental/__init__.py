@@ -1,0 +1,1 @@
+"""Incremental relations: what rules derive, kept true while facts come and go."""

@@ -1,1 +1,0 @@
-"""Shapes of cliques: which structure their rules have, told before any data is seen."""
