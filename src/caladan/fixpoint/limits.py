@@ -111,7 +111,8 @@ class Memory:
 
     def facts_until_look(self) -> int:
         """After how many more facts all relations are looked at."""
-        return max(self.most // (_FACT * thresholds.now.memory_looks) - self._new, 0) + 1
+        looks = max(thresholds.now.memory_looks, 1)
+        return max(self.most // (_FACT * looks) - self._new, 0) + 1
 
     def _added(self) -> int:
         return self.dictionaries() - self._dictionaries
