@@ -74,7 +74,7 @@ def main() -> None:
                 db = caladan.connect("embedded")
                 for relation, columns in tables.items():
                     db.add(relation, columns)
-                with thresholds.using(accumulate=accumulate):
+                with thresholds.override(accumulate=accumulate):
                     started = time.process_time()
                     out = db.run(program)
                     facts = sum(out[each].count() for each in out)
@@ -99,7 +99,7 @@ def lookups() -> None:
             found, seconds = 0, dict.fromkeys(WAYS, float("inf"))
             for _ in range(3):
                 for way, accumulate in WAYS.items():
-                    with thresholds.using(accumulate=accumulate):
+                    with thresholds.override(accumulate=accumulate):
                         started = time.process_time()
                         found = sum(each.rows for each in step.run(batch, frozenset("xy")))
                         seconds[way] = min(seconds[way], time.process_time() - started)

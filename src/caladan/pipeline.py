@@ -31,8 +31,8 @@ from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.demand import DemandProgram, demand
 from caladan.analysis.lint import lint
 from caladan.analysis.missing import CompleteProgram, complete
-from caladan.analysis.resolve import refilled, signature
-from caladan.analysis.written import WrittenProgram, written
+from caladan.analysis.resolve import refill, signature
+from caladan.analysis.written import WrittenProgram, keep_as_written
 from caladan.program import Column, Program, Value
 from caladan.program.clock import look
 from caladan.program.diagnostics import Diagnostic
@@ -131,7 +131,7 @@ class Compiled:
         """The checked program as it was written, which only the reference engine wants."""
         asked = self.request
         objects = asked.objects or Objects()
-        return written(
+        return keep_as_written(
             asked.program, asked.catalog, self.checked, asked.params, asked.wanted, objects
         )
 
@@ -268,7 +268,7 @@ def compile_again(known: Compiled | None, request: Request) -> Compiled:
     if known is not None and known.request.meaning == request.meaning:
         objects = request.objects or Objects()
         try:
-            made = refilled(known.made, request.params, objects)
+            made = refill(known.made, request.params, objects)
         except ValueError:
             pass  # a value does not fit: the passes know what to say
         else:

@@ -27,7 +27,7 @@ def looked_up(keys: list[int], least: int) -> tuple[list[tuple[int, int]], Stati
         relation, Version.FULL, {0: "x"}, {}, {1: "y"}, counting=False, statistics=counts
     )
     words = relation.domains[0].words(np.array(keys))
-    with thresholds.using(accumulate=least):
+    with thresholds.override(accumulate=least):
         found = list(lookup.run(Bindings(len(keys), {"x": words}), frozenset("xy")))
     values = [
         (int(x), int(y))
@@ -65,7 +65,7 @@ def test_not_merged_where_rows_differ() -> None:
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=300), st.integers(2, 6))
 def test_numbered_keys_are_the_keys(keys: list[int], runs: int) -> None:
     given_keys = np.array(keys, np.uint64)
-    with thresholds.using(accumulate=1):
+    with thresholds.override(accumulate=1):
         found = numbered_keys(given_keys, runs)
     if found is not None:
         distinct, numbers = found
@@ -85,7 +85,7 @@ def test_stats_count_them() -> None:
     assert sum(rule.lookups for rule in rules) > sum(rule.accumulated for rule in rules) > 0
     assert "in several runs" in str(out.stats)
     facts = set(out["p"].rows())
-    with thresholds.using(accumulate=0):
+    with thresholds.override(accumulate=0):
         again = caladan.connect("embedded")
         again.add("e", db.run("query e(X, Y, L).").answer.rows())
         again.add("c", [(0, 1, 2), (1, 2, 3), (2, 3, 0), (3, 0, 1), (0, 0, 1), (1, 1, 2)])

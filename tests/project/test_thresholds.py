@@ -80,9 +80,9 @@ def test_all_are_read() -> None:
 
 def test_they_hold_for_a_while() -> None:
     before = thresholds.now
-    with thresholds.using(room=3), thresholds.using(compact=4):
+    with thresholds.override(room=3), thresholds.override(compact=4):
         assert thresholds.now.changes() == {**before.changes(), "room": 3, "compact": 4}
-        with thresholds.using(Thresholds()):
+        with thresholds.override(Thresholds()):
             assert thresholds.now == Thresholds()
     assert thresholds.now is before
 

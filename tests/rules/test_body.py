@@ -13,7 +13,7 @@ import caladan
 from caladan.analysis.core import CoreRule
 from caladan.program import thresholds
 from caladan.rules import body as bodies, logical
-from caladan.rules.body import Absence, Binding, Body, Scan, Version
+from caladan.rules.body import Absence, Body, BodyBinding, Scan, Version
 from caladan.rules.operators import Extend, Join, tree
 
 PACKAGE = Path(caladan.__file__).parent
@@ -65,7 +65,7 @@ def test_a_shape_plans_its_links_once() -> None:
     db = caladan.connect("embedded")
     db.add("arc", [(1, 2), (2, 3), (3, 4)])
     with (
-        thresholds.using(shape=0),
+        thresholds.override(shape=0),
         patch.object(bodies, "body_in_order", counted),
         patch.object(logical, "body_in_order", counted),
     ):
@@ -123,7 +123,7 @@ def test_a_tree_is_a_view_of_its_body() -> None:
     assert plan.input.binding is body.bindings[0]
     join = plan.input.input
     assert isinstance(join, Join)
-    assert join.parts == tuple(p for p in body.parts if not isinstance(p, Binding))
+    assert join.parts == tuple(p for p in body.parts if not isinstance(p, BodyBinding))
     assert [p for p in join.parts if isinstance(p, Scan)] == list(body.atoms)
 
 

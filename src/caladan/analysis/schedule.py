@@ -63,7 +63,7 @@ class Test:
     comparison: Comparison
 
 
-Step: TypeAlias = Lookup | Absent | Bind | Test
+ScheduleStep: TypeAlias = Lookup | Absent | Bind | Test
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,9 @@ def reach(rule: CoreRule) -> Reach:
     return Reach(frozenset(work.bound), waiting, tuple(work.comparisons))
 
 
-def schedule(rule: CoreRule, first: int | None, bound: Iterable[str] = ()) -> tuple[Step, ...]:
+def schedule(
+    rule: CoreRule, first: int | None, bound: Iterable[str] = ()
+) -> tuple[ScheduleStep, ...]:
     """Steps for a whole body, starting with the atom `first`, if there is one, from what is bound.
 
     Without a first atom, one that shares most with what is bound starts.
@@ -110,7 +112,7 @@ def arrange(
     types: Mapping[str, Type],
     first: int | None,
     bound: Iterable[str] = (),
-) -> tuple[Step, ...]:
+) -> tuple[ScheduleStep, ...]:
     """The same for atoms of which some are negated, and comparisons."""
     work = _Work(atoms, negated, comparisons, types, bound)
     work.settle()
@@ -134,7 +136,7 @@ class _Work:
         self._atoms = atoms
         self._types = types
         self.bound = set(bound)
-        self.steps: list[Step] = []
+        self.steps: list[ScheduleStep] = []
         self.comparisons = list(comparisons)
         self.negated = list(negated)
 
@@ -247,12 +249,12 @@ def _isolate(name: str, node: Expression, value: Expression, divides: bool) -> E
         ) if divides and factor.value:
             return _isolate(name, other, Arithmetic("div", value, factor), divides)
         case Call() if not isinstance(node, Function):
-            return _inverted(name, node, value, divides)
+            return _invert(name, node, value, divides)
         case _:
             return None
 
 
-def _inverted(name: str, node: Call, value: Expression, divides: bool) -> Expression | None:
+def _invert(name: str, node: Call, value: Expression, divides: bool) -> Expression | None:
     """The same through a function whose row has the function that gives the argument back."""
     place = next(i for i, each in enumerate(node.arguments) if name in names(each))
     inverse = find(node.function).inverse.get(place)

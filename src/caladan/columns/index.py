@@ -129,7 +129,7 @@ class RunMatches:
         found, numbers = self._stretched, self._numbers
         if numbers is not None:
             if self.is_accumulated:
-                counts = _summed(found, len(found[0][1]))
+                counts = _sum_lengths(found, len(found[0][1]))
                 ends = np.cumsum(counts)
                 merged: Keys = np.empty(int(ends[-1]), np.uint64)
                 places = ends - counts
@@ -143,8 +143,8 @@ class RunMatches:
 
     def counts(self) -> Counts:
         if self._numbers is None or not self._stretched:
-            return _summed(self._stretched, self._rows)
-        return _summed(self._stretched, len(self._stretched[0][1]))[self._numbers]
+            return _sum_lengths(self._stretched, self._rows)
+        return _sum_lengths(self._stretched, len(self._stretched[0][1]))[self._numbers]
 
     @property
     def stretches(self) -> tuple[Keys, Counts, Counts] | None:
@@ -266,7 +266,7 @@ class RunMatches:
         self, counts: Counts, first: int, room: int, used: Counts, rows: Words, hits: Keys
     ) -> int:
         places: Counts = np.empty(self._rows - first, np.int64)
-        end = probe.fitting(counts, first, room, used, rows, places)
+        end = probe.find_fit(counts, first, room, used, rows, places)
         for run, starts, each in self._found:
             probe.copy_matches(run, starts, each, first, end, places, hits)
         return end
@@ -276,7 +276,7 @@ class RunMatches:
         return (rows, hits) if alive is None else (rows[alive], hits[alive])
 
 
-def _summed(found: Sequence[tuple[Keys, Counts, Counts]], rows: int) -> Counts:
+def _sum_lengths(found: Sequence[tuple[Keys, Counts, Counts]], rows: int) -> Counts:
     """The lengths of the stretches of each row."""
     total: Counts = np.zeros(rows, np.int64)
     for _, _, counts in found:

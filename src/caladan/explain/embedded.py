@@ -61,7 +61,7 @@ _PRODUCTS = (
 )
 
 
-def embedded(
+def describe_embedded(
     compiled: Compiled,
     given: Mapping[str, pa.Table] | None,
     options: Options,
@@ -187,7 +187,7 @@ def _table(
         least = f"{min(known.values()):,}" if known else "-"
         counts = (f"{count:,}" for count in (each.proposed, each.confirmed, wasted))
         rows.append((each.variable, least, *counts))
-        for name, proposed in _attributed(each.by, known).items():
+        for name, proposed in _attribute(each.by, known).items():
             estimated = f"{known[name]:,}" if name in known else "-"
             rows.append((f"  {name}", estimated, f"{proposed:,}", "", ""))
     width = max(len(name) for name, *_ in rows)
@@ -195,7 +195,7 @@ def _table(
         yield f"    {name:<{width}}{''.join(f'{each:>12}' for each in numbers)}".rstrip()
 
 
-def _attributed(by: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
+def _attribute(by: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
     """Proposals by the atoms of a rule: who makes them shows `_` for columns that it leaves out."""
     found = dict.fromkeys(known, 0)
     for name, proposed in by.items():
@@ -232,12 +232,12 @@ def _arrangements(found: Forecast, *, is_decided: bool) -> str:
     others = {name: None for name in others if name not in first}
     said = [commas(first)] if first else []
     said += [f"for other plans {commas(others)}"] if others else []
-    for what, names in waiting(found, is_decided=is_decided).items():
+    for what, names in list_waiting(found, is_decided=is_decided).items():
         said += [f"of {commas(names)} {what}"] if names else []
     return "; ".join(said) or "none"
 
 
-def waiting(found: Forecast, *, is_decided: bool) -> dict[str, tuple[str, ...]]:
+def list_waiting(found: Forecast, *, is_decided: bool) -> dict[str, tuple[str, ...]]:
     """What is made of relations as a run decides, by what it is; not all of them may need it."""
     rules = [rule for each in found.cliques for rule in each.everything]
     steps = [step for rule in rules for plan in rule.plans or () for step in plan]
@@ -245,12 +245,12 @@ def waiting(found: Forecast, *, is_decided: bool) -> dict[str, tuple[str, ...]]:
         rule for rule in rules if is_decided and not _may_vary(rule) and not _is_guided(rule)
     ]
     scans = {
-        "those of the orders that samples choose": _scanned(r for r in rules if r.plans is None),
+        "those of the orders that samples choose": _list_scans(r for r in rules if r.plans is None),
         "those of the variables that rows choose in a search": [
             scan for step in steps if isinstance(step, GuidedSearch) for scan in step.scans
         ],
         "views that samples of other orders look at": [
-            scan for scan in _scanned(sampled) if len(scan.arguments) > 1
+            scan for scan in _list_scans(sampled) if len(scan.arguments) > 1
         ],
     }
     names = {what: [scan.relation for scan in some] for what, some in scans.items()}
@@ -269,7 +269,7 @@ def waiting(found: Forecast, *, is_decided: bool) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _scanned(rules: Iterable[RuleForecast]) -> list[Scan]:
+def _list_scans(rules: Iterable[RuleForecast]) -> list[Scan]:
     """What rules of three atoms and more read: of these, which comes next is tried on samples."""
     bodies = [rule.rule.body.atoms for rule in rules]
     return [scan for scans in bodies if len(scans) > 2 for scan in scans]

@@ -29,10 +29,10 @@ from caladan.engines.spark.choice import (
 )
 from caladan.engines.spark.cube.plan import cyclic_part
 from caladan.explain.logical import NOTHING, Names, PlanTrees, mask, union
-from caladan.explain.terms import Tree, draw, expressions, headings, sorting
+from caladan.explain.terms import Tree, describe_sort, draw, expressions, headings
 from caladan.language.deals.printer import commas
 from caladan.program import Type, Variable
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 from caladan.rules.body import Scan, Version
 from caladan.rules.logical import LogicalClique, LogicalPlan
 from caladan.rules.operators import (
@@ -84,7 +84,9 @@ def frames(
     if not trees:
         return NOTHING
     is_open = any(not each.is_decided for each in seen)
-    waiting = [_waiting(e) for e in seen if not e.is_decided and e.large.strategy != "frame"]
+    waiting = [
+        _describe_waiting(e) for e in seen if not e.is_decided and e.large.strategy != "frame"
+    ]
     notes = [
         *(["Strategies wait for sizes:", *waiting] if waiting else []),
         *([_SMALL] if is_open else []),
@@ -104,7 +106,7 @@ def one_task(program: DeltaProgram, wanted: Iterable[str], seen: Sequence[Outloo
         if info.takes_data or name not in derived
     ]
     names = commas(name for each in seen for name in each.clique.relations)
-    facts = "" if seen[0].facts is None else f"{counted(seen[0].facts, 'fact')}: "
+    facts = "" if seen[0].facts is None else f"{count_things(seen[0].facts, 'fact')}: "
     how = f"strategy: single ({facts}{seen[0].large.reason})"
     task = Tree(f"Task [{names}] {how}", tuple(scans))
     goals = (
@@ -142,14 +144,18 @@ class _FrameTrees(PlanTrees):
 
     def facts(self, info: RelationInfo, many: int) -> Tree:
         called = ",".join(self.columns(info.name))
-        return Tree(f"LocalTableScan [{called}], {counted(many, 'fact')}")
+        return Tree(f"LocalTableScan [{called}], {count_things(many, 'fact')}")
 
     def derived(self, clique: LogicalClique, name: str) -> Tree:
         outlook = self._outlooks[clique.clique.relations]
         outer, self._in_tasks = self._in_tasks, outlook.large.strategy != "frame"
         info = self.relations[name]
         tree = union(self.exits(clique, info))
-        how = f", strategy: {_strategy(outlook)}" if self._in_tasks else _declined(outlook, ", ")
+        how = (
+            f", strategy: {_strategy(outlook)}"
+            if self._in_tasks
+            else _describe_declined(outlook, ", ")
+        )
         self._in_tasks = outer
         if info.has_aggregates:
             return Tree(f"HashAggregate {name}, {self.aggregation(info)}{how}", (tree,))
@@ -211,7 +217,7 @@ class _FrameTrees(PlanTrees):
     def cut(self, node: Sort, names: Names) -> str:
         # A set has no order: without a limit, sorting is left to whoever shows it.
         kind = "Sort, when shown" if node.cut.limit is None else "TakeOrdered"
-        return f"{kind} ({sorting(node, names)})"
+        return f"{kind} ({describe_sort(node, names)})"
 
     def join(self, node: Join | AntiJoin, type: str, pairs: Sequence[tuple[str, str]]) -> str:
         """A join by its kind, the columns it compares, and the side that is built or sent round."""
@@ -323,19 +329,21 @@ def _is_delta(node: Operator) -> bool:
 
 def _strategy(outlook: Outlook) -> str:
     """The strategy, and why; where sizes decide, the one if much goes in."""
-    facts = "" if outlook.facts is None else f"{counted(outlook.facts, 'fact')} go in; "
+    facts = "" if outlook.facts is None else f"{count_things(outlook.facts, 'fact')} go in; "
     sent = "" if outlook.inputs is None else str(outlook.inputs)
-    reason = f"{outlook.large.reason}{'; ' if sent else ''}{sent}{_declined(outlook, '; ')}"
+    reason = (
+        f"{outlook.large.reason}{'; ' if sent else ''}{sent}{_describe_declined(outlook, '; ')}"
+    )
     return f"{outlook.large.strategy} ({facts}{reason})"
 
 
-def _declined(outlook: Outlook, before: str) -> str:
+def _describe_declined(outlook: Outlook, before: str) -> str:
     """What was asked for and cannot serve."""
     said = outlook.declined
     return "" if said is None else f"{before}not {said.strategy}: {said.reason}"
 
 
-def _waiting(outlook: Outlook) -> str:
+def _describe_waiting(outlook: Outlook) -> str:
     """What sizes decide, and where they do."""
     first = outlook.large
     others = (f"{each.strategy} {each.reason}" for each in outlook.options if each is not first)

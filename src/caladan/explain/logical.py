@@ -18,16 +18,16 @@ from caladan.analysis.core import CoreGoal, RelationInfo, Term
 from caladan.explain.terms import (
     Tree,
     comparison,
+    describe_sort,
     draw,
     expression,
     expressions,
-    sorting,
     value,
 )
 from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
 from caladan.program import Comparison, Constant, Variable
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 from caladan.program.transform import variables
 from caladan.rules.body import Attribute, Scan, ScanKind, Version
 from caladan.rules.logical import LogicalClique, LogicalPlan, LogicalRule, is_copy
@@ -52,7 +52,7 @@ def logical(compiled: Compiled) -> str:
     return _drawn(_Unresolved(compiled.unresolved))
 
 
-def analyzed(compiled: Compiled) -> str:
+def describe_analyzed(compiled: Compiled) -> str:
     """The same with numbers and types, below the columns of each answer."""
     plan = compiled.analyzed
     drawn = [draw(tree) for tree in PlanTrees(plan).trees()]
@@ -64,7 +64,7 @@ def analyzed(compiled: Compiled) -> str:
     return "\n\n".join(f"{title}\n{tree}" if title else tree for title, tree in pairs) or NOTHING
 
 
-def optimized(compiled: Compiled) -> str:
+def describe_optimized(compiled: Compiled) -> str:
     """The same as it is evaluated."""
     return _drawn(PlanTrees(compiled.optimized, has_aliases=False))
 
@@ -167,7 +167,7 @@ class PlanTrees:
     def facts(self, info: RelationInfo, many: int) -> Tree:
         """Facts in the program."""
         called = commas(self.columns(info.name))
-        return Tree(f"{self.mark}LocalRelation [{called}], {counted(many, 'fact')}")
+        return Tree(f"{self.mark}LocalRelation [{called}], {count_things(many, 'fact')}")
 
     def recursion(self, clique: LogicalClique) -> Tree:
         """Exit rules, then recursive ones."""
@@ -244,7 +244,9 @@ class PlanTrees:
             case Project() if is_copy(node):
                 scan = node.input
                 assert isinstance(scan, Scan)
-                return self.relation(scan.relation), _named(scan, self.leaf_names(scan, ""))
+                return self.relation(scan.relation), _name_variables(
+                    scan, self.leaf_names(scan, "")
+                )
             case Sort():
                 tree, names = self._operator(node.input)
                 return Tree(f"{self.mark}{self.cut(node, names)}", (tree,)), names
@@ -296,11 +298,11 @@ class PlanTrees:
 
     def cut(self, node: Sort, names: Names) -> str:
         """The line of a sort or limit."""
-        return f"SortLimit ({sorting(node, names)})"
+        return f"SortLimit ({describe_sort(node, names)})"
 
     def _leaf(self, scan: Scan, alias: str) -> tuple[Tree, Names]:
         called = self.leaf_names(scan, alias or scan.relation)
-        names = _named(scan, called)
+        names = _name_variables(scan, called)
         if scan.kind is ScanKind.RECURSIVE:
             tree, mark = Tree(self.recursive(scan)), ""
         else:
@@ -378,7 +380,7 @@ class _Unresolved(PlanTrees):
         if rule is None:
             return [f"'{name}.{column}" for column in own]
         outer, self.rule = self.rule, rule
-        names = _aliased(rule.written)
+        names = _alias_variables(rule.written)
         made = rule.written.input if isinstance(rule.written, Sort) else rule.written
         called = [
             names.get(given.name, f"'{given.name}") if isinstance(given, Variable) else f"'{column}"
@@ -402,10 +404,10 @@ class _Unresolved(PlanTrees):
 
     def facts(self, info: RelationInfo, many: int) -> Tree:
         called = commas(column.name for column in info.columns)
-        return Tree(f"LocalRelation [{called}], {counted(many, 'fact')}")
+        return Tree(f"LocalRelation [{called}], {count_things(many, 'fact')}")
 
 
-def _named(scan: Scan, called: Sequence[str]) -> dict[str, str]:
+def _name_variables(scan: Scan, called: Sequence[str]) -> dict[str, str]:
     """The variables of a scan by what its columns are called, each by the first of them."""
     names: dict[str, str] = {}
     for argument, name in zip(scan.arguments, called, strict=True):
@@ -414,15 +416,17 @@ def _named(scan: Scan, called: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def _aliased(node: Operator, alias: str = "") -> dict[str, str]:
+def _alias_variables(node: Operator, alias: str = "") -> dict[str, str]:
     """What the variables of a rule are called by the aliases of its scans."""
     if isinstance(node, Scan):
         columns = node.attributes or node.columns
-        return _named(node, [f"'{alias or node.relation}.{column.name}" for column in columns])
+        return _name_variables(
+            node, [f"'{alias or node.relation}.{column.name}" for column in columns]
+        )
     alias = node.alias if isinstance(node, SubqueryAlias) else alias
     found: dict[str, str] = {}
     for each in inputs(node):
-        found = {**_aliased(each, alias), **found}
+        found = {**_alias_variables(each, alias), **found}
     return found
 
 

@@ -6,7 +6,7 @@ shows the declared columns, other leaves the rule's variables. Where a declared 
 things in one rule, the leaf says what its columns are called: `arc(A, B) AS (X, Y)`; so does one
 whose arguments select. A projection that changes nothing is left out.
 
-`named` says for every operator of a rule what its variables are called.
+`name_operators` says for every operator of a rule what its variables are called.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from caladan.analysis.core import CoreGoal, RelationInfo
-from caladan.explain.terms import comparisons, expression, expressions, sorting
+from caladan.explain.terms import comparisons, describe_sort, expression, expressions
 from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Constant, Variable, names
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 from caladan.rules.body import Scan, ScanKind
 from caladan.rules.operators import (
     AntiJoin,
@@ -51,7 +51,7 @@ class NamedOperator:
     is_renamed: bool = False
 
 
-def named(plan: Project | Sort) -> NamedOperator:
+def name_operators(plan: Project | Sort) -> NamedOperator:
     """A rule's tree with its names: those of leaves are decided from the left."""
     variables = names(plan) - {"_"}
 
@@ -121,34 +121,34 @@ def _clique(clique: CliqueOperators, program: OperatorProgram) -> Iterator[list[
             kind = "MUTUAL_RECURSIVE_CLIQUE" if several else "RECURSIVE_CLIQUE"
             recursive = [r for r in clique.recursive if r.rule.head == name]
             yield [
-                f"0: {_numbered(info)} <{kind}>",
-                *_titled("Exit Rules:", [*_given(info, program, 1), *_rules(exits, info)]),
-                *_titled("Recursive Rules:", list(_rules(recursive, info))),
+                f"0: {_number_columns(info)} <{kind}>",
+                *_add_title("Exit Rules:", [*_list_given(info, program, 1), *_rules(exits, info)]),
+                *_add_title("Recursive Rules:", list(_rules(recursive, info))),
             ]
         else:
-            yield [f"0: {_numbered(info)} <RELATION>", *_union(exits, info, program)]
+            yield [f"0: {_number_columns(info)} <RELATION>", *_union(exits, info, program)]
 
 
 def _union(
     rules: Sequence[RuleOperators], info: RelationInfo, program: OperatorProgram
 ) -> Iterator[str]:
     """What a relation outside recursion is made of: all rules and facts feed the same groups."""
-    sources = len(rules) + sum(1 for _ in _given(info, program, 0))
+    sources = len(rules) + sum(1 for _ in _list_given(info, program, 0))
     if sources == 1:
-        yield from _given(info, program, 1)
+        yield from _list_given(info, program, 1)
         yield from _rules(rules, info)
         return
     depth = 1
     if info.has_aggregates:
         yield f" 1: ({commas(_variables(info))}) <AGGREGATE>"
         depth = 2
-    yield f"{' ' * depth}{depth}: {counted(sources, 'input')} <UNION>"
-    yield from _given(info, program, depth + 1)
+    yield f"{' ' * depth}{depth}: {count_things(sources, 'input')} <UNION>"
+    yield from _list_given(info, program, depth + 1)
     for rule in rules:
-        yield from _plan(named(rule.plan), depth + 1)
+        yield from _plan(name_operators(rule.plan), depth + 1)
 
 
-def _titled(title: str, lines: Sequence[str]) -> list[str]:
+def _add_title(title: str, lines: Sequence[str]) -> list[str]:
     return [title, *lines] if lines else []
 
 
@@ -157,7 +157,7 @@ def _rules(rules: Sequence[RuleOperators], info: RelationInfo) -> Iterator[str]:
 
 
 def _rule(rule: RuleOperators, info: RelationInfo, depth: int) -> Iterator[str]:
-    plan = named(rule.plan)
+    plan = name_operators(rule.plan)
     if info.has_aggregates:
         arguments = commas(
             f"{a.function}({expressions(a.terms, plan.names) or '_'})"
@@ -170,14 +170,14 @@ def _rule(rule: RuleOperators, info: RelationInfo, depth: int) -> Iterator[str]:
     yield from _plan(plan, depth)
 
 
-def _given(info: RelationInfo, program: OperatorProgram, depth: int) -> Iterator[str]:
+def _list_given(info: RelationInfo, program: OperatorProgram, depth: int) -> Iterator[str]:
     """Facts that are not derived: data, and facts in the program."""
     margin = f"{' ' * depth}{depth}: "
     if info.takes_data:
         yield f"{margin}{info.name}({commas(c.name for c in info.columns)}) <BASE_RELATION>"
     facts = program.facts.get(info.name, ())
     if facts:
-        yield f"{margin}{counted(len(facts), 'fact')} of {info.name} <FACTS>"
+        yield f"{margin}{count_things(len(facts), 'fact')} of {info.name} <FACTS>"
 
 
 def _plan(node: NamedOperator, depth: int) -> Iterator[str]:
@@ -204,9 +204,9 @@ def _line(named: NamedOperator) -> str:
         case Select() as node:
             return f"({comparisons(node.conditions, below[0])}) <SELECT>"
         case Project() as node:
-            return f"({projected(node, below[0])}) <PROJECT>"
+            return f"({describe_projection(node, below[0])}) <PROJECT>"
         case Sort() as node:
-            return f"({sorting(node, below[0])}) <SORT_LIMIT>"
+            return f"({describe_sort(node, below[0])}) <SORT_LIMIT>"
         case _:
             raise AssertionError("rules as they were written have no other operators")
 
@@ -220,7 +220,7 @@ def _leaf_line(node: Scan, *, is_renamed: bool) -> str:
     return f"{shown} AS ({arguments})" if is_renamed else shown
 
 
-def projected(node: Project, names: Mapping[str, str]) -> str:
+def describe_projection(node: Project, names: Mapping[str, str]) -> str:
     """The columns, then what tells contributors apart."""
     columns = expressions(node.columns, names)
     return f"{columns}; by {expressions(node.keys, names)}" if node.keys else columns
@@ -231,7 +231,7 @@ def is_identity(node: Project) -> bool:
     return not node.keys and node.columns == tuple(Variable(v) for v in node.input.variables)
 
 
-def _numbered(info: RelationInfo) -> str:
+def _number_columns(info: RelationInfo) -> str:
     return f"{info.name}({commas(_variables(info))})"
 
 

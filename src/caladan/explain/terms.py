@@ -18,7 +18,7 @@ from typing import Final
 from caladan.analysis.core import CoreAtom, RelationInfo
 from caladan.language.deals.printer import TermWriter, commas
 from caladan.program import Atom, Comparison, Expression, Object, Value
-from caladan.program.values import written
+from caladan.program.values import write_value
 from caladan.rules.operators import Sort
 
 Names = Mapping[str, str]
@@ -55,7 +55,7 @@ def comparisons(nodes: Iterable[Comparison], names: Names = _AS_WRITTEN) -> str:
     return _writer(names).comparisons(nodes)
 
 
-def sorting(node: Sort, names: Names = _AS_WRITTEN) -> str:
+def describe_sort(node: Sort, names: Names = _AS_WRITTEN) -> str:
     """`sort C desc, A; limit 10`."""
     keys = commas(
         f"{expression(node.input.columns[i], names)}{' desc' if descending else ''}"
@@ -84,7 +84,7 @@ def value(constant: Value) -> str:
             known = constant.value
             return value(known) if isinstance(known, bool | int | float | str) else repr(constant)
         case _:
-            return f"'{written(constant)}'"
+            return f"'{write_value(constant)}'"
 
 
 def columns(info: RelationInfo) -> str:

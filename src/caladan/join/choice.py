@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from caladan.join.access import Access, Check, Fork, Meet, Probe, Sample, Traits, probe
-from caladan.join.eager import amounts, grouped
+from caladan.join.eager import amounts, find_group
 from caladan.join.frontier import Bindings
 from caladan.join.route import BodyRoute
 from caladan.program import Comparison, Constant, thresholds
@@ -55,8 +55,8 @@ def join_order(
     if len(body.atoms) < 2:
         return JoinOrder(tuple(range(len(body.atoms))))
     first = first_atoms(body)
-    starts = {atom: _started(body, atom, sizes, sample) for atom in first}
-    groups = frozenset[str]() if amounts(body) is None else grouped(body)
+    starts = {atom: _estimate_start(body, atom, sizes, sample) for atom in first}
+    groups = frozenset[str]() if amounts(body) is None else find_group(body)
     # Of the atoms of the groups those that have most of them: others look these up row by row.
     shared = {i: len(groups.intersection(body.atoms[i].variables)) for i in first}
     near = [i for i in first if shared[i] and shared[i] == max(shared.values())]
@@ -66,7 +66,7 @@ def join_order(
         found = _from_groups(body, sizes, traits, sample, start, plain, starts)
         if found is not None:
             return found
-    return _ordered(body, sizes, traits, sample, plain, starts)[0]
+    return _order_from(body, sizes, traits, sample, plain, starts)[0]
 
 
 def _from_groups(
@@ -87,11 +87,11 @@ def _from_groups(
         or sizes[start] <= thresholds.now.rollup_start * sizes[plain]
     )
     measure = sample is not None and not few
-    rolled, fan_outs = _ordered(body, sizes, traits, sample, start, starts, measure=measure)
+    rolled, fan_outs = _order_from(body, sizes, traits, sample, start, starts, measure=measure)
     left = _rolled_up(body, rolled.atoms, traits)
     if not left or not measure:
         return rolled if left else None
-    listed = _total(_ordered(body, sizes, traits, sample, plain, starts, measure=True)[1])
+    listed = _total(_order_from(body, sizes, traits, sample, plain, starts, measure=True)[1])
     mine = [
         1.0 if atom in left else each for atom, each in zip(rolled.atoms, fan_outs, strict=True)
     ]
@@ -119,15 +119,15 @@ def _rolled_up(body: Body, order: Sequence[int], traits: Traits) -> set[int]:
     return found
 
 
-def _started(body: Body, atom: int, sizes: Sequence[int], sample: Sample | None) -> float:
+def _estimate_start(body: Body, atom: int, sizes: Sequence[int], sample: Sample | None) -> float:
     """How many facts an atom starts with, without those that its own comparisons throw out."""
     scan = body.atoms[atom]
     tests = [each for each in body.conditions if names(each) <= {*scan.variables}]
     share = sample.passing(scan, tests) if sample and tests else 1.0
-    return _selected(body, atom, sizes) * share
+    return _estimate_selected(body, atom, sizes) * share
 
 
-def _ordered(
+def _order_from(
     body: Body,
     sizes: Sequence[int],
     traits: Traits,
@@ -209,7 +209,7 @@ def orders(body: Body, traits: Traits) -> list[tuple[int, ...]] | None:
     return found
 
 
-def _selected(body: Body, atom: int, sizes: Sequence[int]) -> float:
+def _estimate_selected(body: Body, atom: int, sizes: Sequence[int]) -> float:
     """How many facts an atom starts with, taking a constant to leave a hundredth."""
     constants = sum(isinstance(a, Constant) for a in body.atoms[atom].arguments)
     return sizes[atom] / 100**constants

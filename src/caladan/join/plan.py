@@ -43,11 +43,11 @@ from caladan.join.constraints.rollup import (
     RollupConstraint,
     RollupTable,
     Uncountable,
+    find_window,
     rollup_tables,
-    windowed,
 )
 from caladan.join.constraints.semijoin import MARK, SemijoinConstraint
-from caladan.join.eager import amounts, grouped, is_exact
+from caladan.join.eager import amounts, find_group, is_exact
 from caladan.join.expressions import Evaluator
 from caladan.join.extend import ExtendStep, Fixed, PerRow
 from caladan.join.frontier import Bindings
@@ -55,7 +55,7 @@ from caladan.join.late_materialization import LateColumns
 from caladan.join.route import body_route, guided_route
 from caladan.join.selections import constraint_of
 from caladan.join.statistics import Statistics
-from caladan.join.walk import Sink, Walk
+from caladan.join.walk import SolutionSink, Walk
 from caladan.program import Comparison, Variable, thresholds, variables
 from caladan.rules.body import Body, Scan, Version, names
 
@@ -113,7 +113,7 @@ class RulePlan:
         self._check: Callable[[], None] = lambda: None  # of the walk that is under way
         self._statistics = Statistics()
 
-    def run(self, sink: Sink, check: Callable[[], None]) -> None:
+    def run(self, sink: SolutionSink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise.
 
         What fails for parts of solutions may not fail for whole ones: then these are listed.
@@ -131,10 +131,12 @@ class RulePlan:
             sink.restart()
             self._walk(self.steps(), sink, check)
 
-    def _walk(self, steps: Sequence[ExtendStep], sink: Sink, check: Callable[[], None]) -> None:
+    def _walk(
+        self, steps: Sequence[ExtendStep], sink: SolutionSink, check: Callable[[], None]
+    ) -> None:
         body, needed = self.body, self.body.needed
         if self.amounts is not None:
-            needed = grouped(body) | names(*(each.expression for each in self.amounts))
+            needed = find_group(body) | names(*(each.expression for each in self.amounts))
         for step in steps:
             step.restart()
         self._rollups = list(rollup_tables(steps))
@@ -314,7 +316,7 @@ class RulePlan:
                 table = RollupTable(len(step.shared), step.amounts, self.evaluator)
                 for i, domain in enumerate(table.domains):
                     self._domains[f"{step.mark}{i}"] = domain  # pyright: ignore[reportArgumentType]
-                window = windowed(step.steps, inside[0].lookup, self.body.types, self.evaluator)
+                window = find_window(step.steps, inside[0].lookup, self.body.types, self.evaluator)
                 return RollupConstraint(
                     step.mark, step.shared, inside, step.amounts, table, self._through, window
                 )
@@ -341,7 +343,7 @@ class RulePlan:
     ) -> None:
         """Push rows through the steps of a semijoin, where one solution is enough, or a rollup."""
         counting = self.body.counting and MARK not in needed
-        Walk(Sink(take), self._check, needed, LateColumns(), 1.0, counting=counting).walk(
+        Walk(SolutionSink(take), self._check, needed, LateColumns(), 1.0, counting=counting).walk(
             steps, frontier
         )
 

@@ -47,19 +47,26 @@ from caladan.join.access import (
     Traits,
     probe,
 )
-from caladan.join.eager import amounts, grouped, parted
+from caladan.join.eager import amounts, find_group, split_amounts
 from caladan.join.prefixes import (
     AtomPrefixes,
     cyclic_atoms,
     hidden_columns,
     is_shown,
-    proposing,
+    propose_instead,
 )
-from caladan.join.selections import Selections, can_fail, ends_of, equation_of, read_by, solved
+from caladan.join.selections import (
+    Selections,
+    can_fail,
+    ends_of,
+    equation_of,
+    read_by,
+    solve_equation,
+)
 from caladan.program import Arithmetic, Call, Comparison, Constant, Expression, Variable
 from caladan.program.aggregates import lookup
 from caladan.program.transform import replace_in, walk
-from caladan.rules.body import Body, Part, Scan, Version, names
+from caladan.rules.body import Body, BodyPart, Scan, Version, names
 
 _Node = TypeVar("_Node")
 
@@ -194,16 +201,16 @@ class BodyRoute:
     def _rollup(
         self,
         scans: Sequence[Scan],
-        parts: Sequence[Part],
+        parts: Sequence[BodyPart],
         inside: frozenset[str],
         shared: tuple[str, ...],
     ) -> Rollup | None:
         """A part of the body that only aggregates read, if they can be taken of it by itself."""
         own = inside - self.known
-        if self.amounts is None or not grouped(self._body).isdisjoint(own):
+        if self.amounts is None or not find_group(self._body).isdisjoint(own):
             return None
         mark = f"{self._mark}{self._rolled + 1}#"
-        found = parted(self.amounts, own, frozenset(shared), mark)
+        found = split_amounts(self.amounts, own, frozenset(shared), mark)
         if found is None:
             return None
         mine, outer = found
@@ -216,7 +223,7 @@ class BodyRoute:
     def _inside(
         self,
         scans: Sequence[Scan],
-        parts: Sequence[Part],
+        parts: Sequence[BodyPart],
         shared: tuple[str, ...],
         asked: tuple[Amount, ...] = (),
         mark: str = "#",
@@ -242,9 +249,9 @@ class BodyRoute:
         route.finished()
         return route
 
-    def _part(self, atom: int) -> tuple[set[int], list[Part]]:
+    def _part(self, atom: int) -> tuple[set[int], list[BodyPart]]:
         """The atoms, and all else that waits, that unknown variables tie to an atom."""
-        atoms, parts, left = {atom}, list[Part](), frozenset(self._left)
+        atoms, parts, left = {atom}, list[BodyPart](), frozenset(self._left)
         new = inside = frozenset(self._body.atoms[atom].variables) - self.known
         waiting = self._pending.waiting
         while new:
@@ -285,7 +292,7 @@ class BodyRoute:
             having = [i for i in self._having[variable] if i in self._left]
             shown = (AtomPrefixes(self._body, i, self._traits, lasting=False) for i in having)
             found = [each.under(known) for each in shown if is_shown(each, variable)]
-            probes = tuple(proposing(each, variable) for each in found if each is not None)
+            probes = tuple(propose_instead(each, variable) for each in found if each is not None)
             if probes:
                 return Meet(probes, variable, (test,))
         return None
@@ -347,7 +354,7 @@ class BodyRoute:
             ends = self._pending.ends(name, self.known)
             if ends_of(ends) == 2 and is_shown(shown, name):
                 under = shown.under(self.known | {name})
-                return None if under is None else proposing(under, name)
+                return None if under is None else propose_instead(under, name)
         return None
 
     # ── The cyclic core, variable by variable ────────────────────────────────────────────────────
@@ -480,7 +487,7 @@ class BodyRoute:
         ways: list[tuple[Meet, tuple[Probe | Compute, ...]]] = []
         holds = True  # if what was divided by had nothing left over, on either way
         for first, then in ((one, other), (other, one)):
-            found = solved(equation, known | {first}, types)
+            found = solve_equation(equation, known | {first}, types)
             proposing = self._sharing(first)
             if found is None or not any(map(self._is_bound, proposing)):
                 return None
@@ -516,7 +523,7 @@ class BodyRoute:
     def _meeting(self, variable: str, known: frozenset[str]) -> Meet:
         known |= {variable}
         found = (self._shown[atom].under(known) for atom in self._sharing(variable, known))
-        return Meet(tuple(proposing(each, variable) for each in found if each), variable)
+        return Meet(tuple(propose_instead(each, variable) for each in found if each), variable)
 
     def _hear(self, atom: int, asked: frozenset[str]) -> None:
         """An atom had its say about what it was asked; it is done if that is all.
@@ -587,7 +594,7 @@ def guided_route(body: Body, traits: Traits, grade: str, least: int = 2) -> list
     for step in pending.ready(inside):
         match step:
             case Check():
-                comparison = _replaced(step.comparison, computed)
+                comparison = _replace_computed(step.comparison, computed)
                 takes_part = names(comparison) <= inside
                 if takes_part:
                     cuts.append(_cut(comparison, body, bound_by(before)))
@@ -596,14 +603,14 @@ def guided_route(body: Body, traits: Traits, grade: str, least: int = 2) -> list
             case Exclude() if step.bound and inside.issuperset(step.scan.variables):
                 cuts.append(step)
             case Compute():
-                computed[step.variable] = _replaced(step.expression, computed)
+                computed[step.variable] = _replace_computed(step.expression, computed)
                 after.append(step)
             case _:
                 after.append(step)
     return [*before, GuidedSearch(tuple(left), tuple(cuts), grade), *after]
 
 
-def _replaced(node: _Node, computed: Mapping[str, Expression]) -> _Node:
+def _replace_computed(node: _Node, computed: Mapping[str, Expression]) -> _Node:
     """An expression or a comparison in variables of atoms alone, as far as that can be had."""
     return replace_in(
         node, lambda each: computed.get(each.name) if isinstance(each, Variable) else None
@@ -618,7 +625,7 @@ def _cut(comparison: Comparison, body: Body, bound: Collection[str]) -> Check | 
     own = next((each for each in body.bindings if equation_of(each) == comparison), None)
     found: dict[str, Compute] = {}
     for name in sorted(every.difference(bound)):
-        if (given := solved(comparison, every - {name}, body.types)) is not None:
+        if (given := solve_equation(comparison, every - {name}, body.types)) is not None:
             found[name] = given[0]
         elif own is not None and own.variable == name and name not in names(own.expression):
             found[name] = Compute(name, own.expression, True)

@@ -334,8 +334,8 @@ def from_plain(told: Sequence[Any]) -> Event | None:
     CliqueDone(relations=('tc',), rounds=3, facts=14, seconds=0.5)
     """
     kind = KINDS.get(str(told[0]))
-    return None if kind is None else kind(*map(_frozen, told[1:]))
+    return None if kind is None else kind(*map(_freeze, told[1:]))
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def _freeze(value: Any) -> Any:
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value

@@ -1,7 +1,7 @@
 """Options: how a run is to be done, and where it must stop.
 
-`RunOptions` is what can be said, `checked` the one place that looks at it, from Python and from the
-command line alike, `Options` what engines read.
+`RunOptions` is what can be said, `check_options` the one place that looks at it, from Python and
+from the command line alike, `Options` what engines read.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Options:
     keep: bool = True
 
 
-def checked(given: Mapping[str, Any]) -> Options:
+def check_options(given: Mapping[str, Any]) -> Options:
     """Options that make sense, or C050 with all that do not."""
     found = Diagnostics()
     values: dict[str, Any] = {}

@@ -187,7 +187,7 @@ now = Thresholds.parse(os.environ.get(VARIABLE, ""))
 
 
 @contextmanager
-def using(chosen: Thresholds | None = None, /, **changes: Any) -> Generator[None]:
+def override(chosen: Thresholds | None = None, /, **changes: Any) -> Generator[None]:
     """Other thresholds for a while: these, with these changes."""
     # One process, one set of thresholds: threads share it.
     global now  # noqa: PLW0603

@@ -114,7 +114,7 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class BodyBinding:
     """A variable and the expression it equals.
 
     A `solved` one is looked for: an atom has it too, or it is not as the user wrote it
@@ -141,7 +141,7 @@ class Cut:
     width: int
 
 
-Part: TypeAlias = Scan | Absence | Comparison | Binding
+BodyPart: TypeAlias = Scan | Absence | Comparison | BodyBinding
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Body:
     group; there are none where solutions have to be seen one by one.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[BodyPart, ...]
     columns: tuple[Expression, ...]
     keys: tuple[Expression, ...]
     cut: Cut | None
@@ -177,8 +177,8 @@ class Body:
         return tuple(p for p in self.parts if isinstance(p, Comparison))
 
     @cached_property
-    def bindings(self) -> tuple[Binding, ...]:
-        return tuple(p for p in self.parts if isinstance(p, Binding))
+    def bindings(self) -> tuple[BodyBinding, ...]:
+        return tuple(p for p in self.parts if isinstance(p, BodyBinding))
 
     @cached_property
     def widened(self) -> frozenset[str]:
@@ -199,9 +199,9 @@ class Body:
         Where parts may be aggregated first, columns say what a variable is that only they read.
         """
         types = dict(self.types)
-        widenings: dict[str, Binding] = {}
+        widenings: dict[str, BodyBinding] = {}
 
-        def own(part: Part) -> Part:
+        def own(part: BodyPart) -> BodyPart:
             met = part.mismatched(self.types) if isinstance(part, Scan) else {}
             if not isinstance(part, Scan) or not met:
                 return part
@@ -210,7 +210,7 @@ class Body:
                 made = Variable(f"{name}#{part.relation}.{i}")
                 types[made.name] = part.columns[i].type
                 arguments[i] = made
-                widenings[made.name] = Binding(name, made, widens=True)
+                widenings[made.name] = BodyBinding(name, made, widens=True)
             return replace(part, arguments=tuple(arguments))
 
         found = (_spelled_out(self) if self.functions else self).changed(own)
@@ -223,7 +223,7 @@ class Body:
         """The relations that are read, also those that are negated, each once."""
         return tuple(dict.fromkeys(scan.relation for scan in (*self.atoms, *self.absents)))
 
-    def changed(self, change: Callable[[Part], Part]) -> Body:
+    def changed(self, change: Callable[[BodyPart], BodyPart]) -> Body:
         """The body with other parts, in the same order."""
         return replace(self, parts=tuple(map(change, self.parts)))
 
@@ -304,7 +304,7 @@ def body_in_order(
     first = next((i for i, s in enumerate(scans) if s.version is Version.DELTA), 0)
     written = {(c.left, c.right) for c in rule.comparisons if c.operator == "="}
     looked_up = {name for scan in scans for name in scan.variables}
-    parts: list[Part] = []
+    parts: list[BodyPart] = []
     for step in arrange(atoms, range(len(scans), len(atoms)), conditions, rule.types, first):
         match step:
             case Lookup():
@@ -316,7 +316,7 @@ def body_in_order(
             case Bind(variable, value):
                 sides = {(Variable(variable), value), (value, Variable(variable))}
                 solved = variable in looked_up or not sides & written
-                parts.append(Binding(variable, value, solved))
+                parts.append(BodyBinding(variable, value, solved))
     functions = tuple(row_of(a) if isinstance(a, Aggregate) else None for a in rule.arguments)
     used = [row for row in functions if row is not None]
     # Two solutions with the same value count twice, unless the same again changes nothing.
@@ -344,8 +344,8 @@ def _in_place(node: object, value: Mapping[Variable, Expression]) -> Expression 
     return value.get(node) if isinstance(node, Variable) else None
 
 
-def _read(parts: Sequence[Part]) -> frozenset[str]:
-    bound = frozenset(part.variable for part in parts if isinstance(part, Binding))
+def _read(parts: Sequence[BodyPart]) -> frozenset[str]:
+    bound = frozenset(part.variable for part in parts if isinstance(part, BodyBinding))
     return names(*parts) | bound
 
 

@@ -27,7 +27,7 @@ from caladan.rules.sums import totals
 
 def derive_delta(plan: LogicalPlan) -> DeltaProgram:
     """The delta program of an optimized plan."""
-    cliques = tuple(_derived(clique, plan.relations) for clique in plan.cliques)
+    cliques = tuple(_derive_clique(clique, plan.relations) for clique in plan.cliques)
     return DeltaProgram(
         plan.relations, cliques, plan.goals, facts=plan.facts, open_facts=plan.open_facts
     )
@@ -36,10 +36,10 @@ def derive_delta(plan: LogicalPlan) -> DeltaProgram:
 def delta_clique(clique: Clique, relations: Mapping[str, RelationInfo]) -> DeltaClique:
     """The delta rules of a clique, whose rules have their places."""
     written = plan_clique(generate_clique(clique, relations), relations, count())
-    return _derived(optimize_clique(written, relations), relations)
+    return _derive_clique(optimize_clique(written, relations), relations)
 
 
-def _derived(plan: LogicalClique, relations: Mapping[str, RelationInfo]) -> DeltaClique:
+def _derive_clique(plan: LogicalClique, relations: Mapping[str, RelationInfo]) -> DeltaClique:
     clique = plan.clique
     return DeltaClique(
         clique.relations,
@@ -63,7 +63,7 @@ def seeds(rule: CoreRule, clique: Collection[str]) -> Iterator[int]:
     return (i for i, a in enumerate(rule.atoms) if a.relation in clique and not a.negated)
 
 
-def seeded(
+def seed_rules(
     rule: CoreRule, clique: Collection[str], relations: Mapping[str, RelationInfo]
 ) -> Iterator[DeltaRule]:
     """A delta rule for each atom of a clique, of a rule that adds nothing up."""

@@ -112,7 +112,7 @@ class LogicalPlan(HasFacts):
     last: int
 
 
-def _numbered(columns: Iterable[Column], ids: Iterator[int]) -> tuple[Attribute, ...]:
+def _number_columns(columns: Iterable[Column], ids: Iterator[int]) -> tuple[Attribute, ...]:
     return tuple(Attribute(column.name, next(ids), column.type) for column in columns)
 
 
@@ -124,7 +124,7 @@ def plan_recursion(program: OperatorProgram) -> LogicalPlan:
     ids = count()
     relations = program.relations
     derived = {name for clique in program.cliques for name in clique.clique.relations}
-    schema = {n: _numbered(i.columns, ids) for n, i in relations.items() if n not in derived}
+    schema = {n: _number_columns(i.columns, ids) for n, i in relations.items() if n not in derived}
     cliques = tuple(plan_clique(each, relations, ids) for each in program.cliques)
     asked = dict.fromkeys((*(goal.relation for goal in program.goals), *program.wanted))
     answers = {
@@ -160,7 +160,7 @@ def plan_clique(
             nonlocal number
             number += 1
             if scan.kind is ScanKind.RECURSIVE:
-                scan = replace(scan, attributes=_numbered(_named(scan), ids))
+                scan = replace(scan, attributes=_number_columns(_name_columns(scan), ids))
             elif kept is not None and scan.variables and kept not in scan.arguments:
                 return BroadcastHint(SubqueryAlias(scan, f"{scan.relation}{number}"))
             return SubqueryAlias(scan, f"{scan.relation}{number}")
@@ -182,7 +182,7 @@ def is_copy(node: Operator) -> bool:
     return scan.arguments == node.columns and len(scan.variables) == len(scan.columns)
 
 
-def _named(scan: Scan) -> Iterator[Column]:
+def _name_columns(scan: Scan) -> Iterator[Column]:
     for argument, column in zip(scan.arguments, scan.columns, strict=True):
         if isinstance(argument, Variable) and not argument.is_anonymous:
             column = replace(column, name=argument.name)
@@ -210,7 +210,7 @@ def analyze_plan(plan: LogicalPlan) -> LogicalPlan:
                 taken.add(scan.relation)
                 attributes = schema[scan.relation]
             elif not attributes:
-                attributes = _numbered(scan.columns, ids)
+                attributes = _number_columns(scan.columns, ids)
             for argument, attribute in zip(scan.arguments, attributes, strict=True):
                 if isinstance(argument, Variable):
                     bound.setdefault(argument.name, attribute)
@@ -241,7 +241,7 @@ def analyze_plan(plan: LogicalPlan) -> LogicalPlan:
         for name in clique.clique.relations:
             rules = (r.output for r in (*recursive, *exits) if r.rule.head == name)
             columns = plan.relations[name].columns
-            schema[name] = next(rules, None) or _numbered(columns, ids)
+            schema[name] = next(rules, None) or _number_columns(columns, ids)
         cliques.append(replace(clique, exits=exits, recursive=recursive))
     return replace(plan, cliques=tuple(cliques), schema=schema, last=next(ids) - 1)
 

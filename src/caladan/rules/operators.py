@@ -41,10 +41,10 @@ from caladan.analysis.core import Clique, CoreGoal, CoreRule, HasFacts, Relation
 from caladan.program import Comparison, Expression, names
 from caladan.rules.body import (
     Absence,
-    Binding,
     Body,
+    BodyBinding,
+    BodyPart,
     Cut,
-    Part,
     Scan,
     Version,
     columns_of,
@@ -93,7 +93,7 @@ class Join:
 
     left: Operator
     right: Operator
-    parts: tuple[Part, ...]
+    parts: tuple[BodyPart, ...]
 
     @property
     def on(self) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ class Extend:
     """The input with one more variable."""
 
     input: Operator
-    binding: Binding
+    binding: BodyBinding
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -241,55 +241,57 @@ def tree(body: Body) -> Project | Sort:
         node = _grown(node, part, body.parts[: i + 1])
         # Worth it before another join only: the projection at the top prunes too.
         if isinstance(part, Scan) and i < last and not body.counting:
-            node = _pruned(node, body.needed.union(*map(_read_by, body.parts[i + 1 :])))
+            node = _prune(node, body.needed.union(*map(_read_by, body.parts[i + 1 :])))
     project = Project(node, body.columns, body.keys)
     return project if body.cut is None else Sort(project, body.cut)
 
 
-def _grown(node: Operator, part: Part, so_far: tuple[Part, ...]) -> Operator:
+def _grown(node: Operator, part: BodyPart, so_far: tuple[BodyPart, ...]) -> Operator:
     match part:
         case Scan():
-            return _hinted(part) if isinstance(node, Unit) else Join(node, _hinted(part), so_far)
+            return (
+                _add_hint(part) if isinstance(node, Unit) else Join(node, _add_hint(part), so_far)
+            )
         case Absence():
-            return AntiJoin(node, _hinted(part.scan))
-        case Binding():
+            return AntiJoin(node, _add_hint(part.scan))
+        case BodyBinding():
             return Extend(node, part)
         case Comparison():
-            return _selected(node, part)
+            return _select(node, part)
 
 
-def _hinted(scan: Scan) -> Scan | BroadcastHint:
+def _add_hint(scan: Scan) -> Scan | BroadcastHint:
     return BroadcastHint(scan) if scan.is_broadcast else scan
 
 
-def _selected(node: Operator, condition: Comparison) -> Operator:
+def _select(node: Operator, condition: Comparison) -> Operator:
     """A selection, pushed onto the right side of a join if that side binds all it needs."""
     read = names(condition)
     match node:
         case Select():
             return replace(node, conditions=(*node.conditions, condition))
         case Join() if read and read.issubset(node.right.variables):
-            right = _selected(node.right, condition)
+            right = _select(node.right, condition)
             return replace(node, right=right, parts=(*node.parts, condition))
         case Prune() | BroadcastHint() if read.issubset(node.variables):
-            return replace(node, input=_selected(node.input, condition))
+            return replace(node, input=_select(node.input, condition))
         case _:
             return Select(node, (condition,))
 
 
-def _read_by(part: Part) -> frozenset[str]:
+def _read_by(part: BodyPart) -> frozenset[str]:
     match part:
         case Scan():
             return frozenset(part.variables)
         case Absence():
             return frozenset(part.scan.variables)
-        case Binding():
+        case BodyBinding():
             return names(part.expression)
         case Comparison():
             return names(part)
 
 
-def _pruned(node: Operator, needed: frozenset[str]) -> Operator:
+def _prune(node: Operator, needed: frozenset[str]) -> Operator:
     keep = tuple(v for v in node.variables if v in needed)
     return node if len(keep) == len(node.variables) else Prune(node, keep)
 
@@ -346,13 +348,13 @@ def generate_clique(clique: Clique, relations: Mapping[str, RelationInfo]) -> Cl
 
     def made(rule: CoreRule) -> RuleOperators:
         keys, places = contributors(rule, clique, relations)
-        return RuleOperators(rule, _written(rule, clique, relations, keys), places)
+        return RuleOperators(rule, _keep_as_written(rule, clique, relations, keys), places)
 
     exits = tuple(map(made, clique.exit_rules))
     return CliqueOperators(clique, exits, tuple(map(made, clique.recursive_rules)))
 
 
-def _written(
+def _keep_as_written(
     rule: CoreRule,
     clique: Clique,
     relations: Mapping[str, RelationInfo],

@@ -239,7 +239,7 @@ def _keys(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo])
 
 def _looks(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]) -> bool:
     """Whether it depends on a value that still changes if a solution holds, or where it counts."""
-    changing = _changing(rule, clique, relations)
+    changing = _find_changing(rule, clique, relations)
     if changing is None:
         return True
     made = set(changing)
@@ -271,7 +271,7 @@ def _looks(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]
     )
 
 
-def _changing(
+def _find_changing(
     rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]
 ) -> set[str] | None:
     """The variables of values that still change; None where one is joined, or has to be one."""

@@ -38,7 +38,7 @@ from caladan.program.events import (
     TaskLost,
     ValuesSplit,
 )
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 
 
 @dataclass(slots=True)
@@ -218,7 +218,7 @@ class Stats(Listener):
             if clique.tiny_rounds:
                 lines.append(f"  {clique.tiny_rounds:,} tiny rounds, one fact at a time")
             if clique.gathered_rounds:
-                lines.append(f"  {counted(clique.gathered_rounds, 'round')} in one task")
+                lines.append(f"  {count_things(clique.gathered_rounds, 'round')} in one task")
             if clique.split:
                 lines.append(_split_line(clique))
             if clique.resumed:
@@ -227,7 +227,7 @@ class Stats(Listener):
         if self.reused:
             lines.append(f"read from earlier runs: {', '.join(self.reused)}")
         for relation, rows in self.set_aside.items():
-            lines.append(f"{_short(relation, 40)}: {counted(rows, 'row')} set aside")
+            lines.append(f"{_short(relation, 40)}: {count_things(rows, 'row')} set aside")
         lines.append(
             f"{'total':<32} {self.engine:<10} {self.rounds:>7,} {self.facts:>12,} "
             f"{self.seconds:>9.3f}"
@@ -378,12 +378,12 @@ def _split_line(clique: CliqueStats) -> str:
     values = [_short(value, 24) for value in clique.split_values]
     if values and len(values) < clique.split:
         values.append("…")
-    line = f"  split {counted(clique.split, 'frequent value')}"
+    line = f"  split {count_things(clique.split, 'frequent value')}"
     return f"{line}: {', '.join(values)}" if values else line
 
 
 def _lookups_line(rule: RuleStats) -> str:
-    what = counted(rule.lookups, "lookup")
+    what = count_things(rule.lookups, "lookup")
     return f"    {what} in several runs, {rule.accumulated:,} of them accumulated"
 
 

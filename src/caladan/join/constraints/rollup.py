@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from caladan.columns.domains import between
+from caladan.columns.domains import find_between
 from caladan.columns.index import RunMatches
 from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
@@ -43,7 +43,7 @@ from caladan.join.constraints.protocol import BodyConstraint
 from caladan.join.eager import ONE
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
-from caladan.join.selections import isolated
+from caladan.join.selections import isolate
 from caladan.program import Expression, Type, Variable, names
 from caladan.program.kinds import Kind
 
@@ -291,7 +291,7 @@ def rollup_tables(steps: Sequence[ExtendStep]) -> Iterator[RollupTable]:
 _FAR: Final = 1 << 62
 
 End: TypeAlias = "tuple[Expression, bool]"  # and whether it is left out itself
-Span: TypeAlias = "tuple[Keys, Counts, Counts]"  # a run, and for each row start and length
+WindowSpan: TypeAlias = "tuple[Keys, Counts, Counts]"  # a run, and for each row start and length
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ def window(steps: Sequence[Access], types: Mapping[str, Type]) -> Window | None:
     for test in tests:
         if test.operator not in ("<", "<=", ">", ">="):
             return None
-        found = isolated(test, variable, types)
+        found = isolate(test, variable, types)
         if found is None:
             return None
         operator, end = found
@@ -371,7 +371,7 @@ class WindowAmounts:
             return amount.expression == Variable(self.window.variable)
         return names(amount.expression) <= self.lookup.binds
 
-    def _spans(self, rows: Bindings) -> tuple[PackedIndex, list[Span]] | None:
+    def _spans(self, rows: Bindings) -> tuple[PackedIndex, list[WindowSpan]] | None:
         """Where the facts of each row are, in the runs that have some."""
         index = self._index()
         ends = None if index is None else self._ends(rows)
@@ -411,7 +411,7 @@ class WindowAmounts:
             return None
         if (self.window.lower and low is None) or (self.window.upper and high is None):
             return None
-        return between(domain, low, high)
+        return find_between(domain, low, high)
 
     def _end(self, ends: Sequence[End], rows: Bindings, kind: Kind, inwards: int) -> Ranks | None:
         found: Ranks | None = None
@@ -426,7 +426,9 @@ class WindowAmounts:
             found = ranks if found is None else narrower(found, ranks)
         return found
 
-    def _best(self, index: PackedIndex, spans: Sequence[Span], *, smaller: bool) -> ValueColumn:
+    def _best(
+        self, index: PackedIndex, spans: Sequence[WindowSpan], *, smaller: bool
+    ) -> ValueColumn:
         """The value of the column that the first or the last fact has, in the best run."""
         domain = self.evaluator.domain(self.window.variable)
         best: Ranks | None = None
@@ -441,7 +443,7 @@ class WindowAmounts:
         return ValueColumn(domain.kind, data)
 
     def _sum(
-        self, expression: Expression, index: PackedIndex, spans: Sequence[Span]
+        self, expression: Expression, index: PackedIndex, spans: Sequence[WindowSpan]
     ) -> Ranks | None:
         """The sum over each row's facts; None where listing them is less, or it may not fit."""
         total: Ranks | None = None
@@ -462,7 +464,7 @@ class WindowAmounts:
         return total
 
 
-def windowed(
+def find_window(
     steps: Sequence[Access],
     lookup: AtomLookup | None,
     types: Mapping[str, Type],

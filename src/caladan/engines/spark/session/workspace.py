@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from caladan.engines.spark.choice import SMALL
 from caladan.engines.spark.session import connect, internals
-from caladan.engines.spark.session.session import created
+from caladan.engines.spark.session.session import create_frame
 from caladan.engines.spark.session.staging import Staging
 
 # As objects: PySpark's MEMORY_AND_DISK has rows serialised, one by one, and back for every reader.
@@ -137,14 +137,14 @@ class Workspace:
         if self.shuffle_bytes is not None:
             self.shuffle_bytes.expected = True
         if connect.is_connect(frame):
-            return self._kept(_counted(connect.checkpointed(frame, HELD), flags, 0))
+            return self._kept(_count_by_job(connect.checkpoint(frame, HELD), flags, 0))
         if flags or many:
             sums = [sf.sum(sf.col(flag).cast("long")).alias(flag) for flag in flags]
             frame = frame.observe(_OBSERVED, sf.count(sf.lit(1)).alias("rows"), *sums)
         held = frame.localCheckpoint(eager=False, storageLevel=HELD)
         handle = internals.checkpoint_rdd(held)
         if handle is None:
-            run = _counted(held, flags, held.rdd.getNumPartitions())
+            run = _count_by_job(held, flags, held.rdd.getNumPartitions())
         else:
             run = self._held(frame, held, handle, len(flags), many=many)
         return self._kept(run)
@@ -170,7 +170,7 @@ class Workspace:
             raise
         counted: tuple[int, ...] = ()
         if flags or many:
-            count, *sums = internals.observed(frame, _OBSERVED, 1 + flags)
+            count, *sums = internals.read_observed(frame, _OBSERVED, 1 + flags)
             counted = tuple(sums)
         if columns is not None:
             rows.markCheckpointed()  # in columns: they need not be computed from anything again
@@ -201,18 +201,18 @@ class Workspace:
 
     def local(self, table: pa.Table, schema: StructType) -> DataFrame:
         """An Arrow table as a frame."""
-        return created(self.session, table, schema)
+        return create_frame(self.session, table, schema)
 
     def empty(self, schema: StructType) -> DataFrame:
         """A frame without rows."""
-        return created(self.session, [], schema)
+        return create_frame(self.session, [], schema)
 
     def one_row(self) -> DataFrame:
         """One row without columns."""
         return self.session.range(0, 1, 1, 1).select()
 
 
-def _counted(held: DataFrame, flags: Sequence[str], partitions: int) -> FrameRun:
+def _count_by_job(held: DataFrame, flags: Sequence[str], partitions: int) -> FrameRun:
     """A run whose rows are counted by a job; that job computes them, if none has."""
     asked = [sf.count(sf.lit(1)), *(sf.count_if(sf.col(flag)) for flag in flags)]
     count, *counted = cast("Any", held.agg(*asked).head())

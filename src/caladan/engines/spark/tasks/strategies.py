@@ -171,7 +171,7 @@ class Single(Listener):
         self._events.tell(event)
 
 
-def pivoted(
+def run_pivoted(
     program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
 ) -> dict[str, SparkTable]:
     """Evaluate the one clique of a program in parts."""
