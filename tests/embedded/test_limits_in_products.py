@@ -150,3 +150,21 @@ def test_facts_that_are_known_do_not_count() -> None:
     assert len(db.run(text, max_facts=90_000).answers[0].rows()) > 80_000
     with pytest.raises(caladan.Stopped):
         db.run(text, max_facts=80_000)
+
+
+@pytest.mark.parametrize("call", ["slow(A * B)", "levenshtein(concat(T, to_string(A * B)), T)"])
+def test_functions_end_with_the_time(call: str) -> None:
+    """A batch of calls may take longer than the whole run may."""
+    db = caladan.connect("embedded")
+    db.add("e", [(i, "sietch " * 100) for i in range(2_000)])
+    db.define("slow", _sleep, returns="long")
+    text = f"q(A, Z) <- e(A, T), e(B, _), Z = {call}. query q(A, Z)."
+    started = time.monotonic()
+    with pytest.raises(caladan.Stopped, match="timeout"):
+        db.run(text, timeout=1)
+    assert time.monotonic() - started < 30  # 2,000 seconds and more without a look at the clock
+
+
+def _sleep(value: int) -> int:
+    time.sleep(0.0005)
+    return value

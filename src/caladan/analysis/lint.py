@@ -5,8 +5,8 @@
     a(X) <- q(X, Ann, Ann), s(X, 'Ann').   W106: `Ann` is a variable, and 'Ann' a constant
     unread(X) <- q(X, _).         W107: no goal needs `unread`
 
-`lint(rules)` has the first two; `unneeded(program)` the last, which only a command can tell: in a
-session somebody may ask for the relation later.
+`lint(rules)` has the first two; `warn_of_unneeded(program)` the last, which only a command can
+tell: in a session somebody may ask for the relation later.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Ways through a body: the bodies without `if` literals and disjunctions that it stands for.
 
 count_ways       how many there are, without going any of them; more than `MOST_WAYS` are C024
-expanded         the ways; those through an `if` exclude each other
+expand           the ways; those through an `if` exclude each other
 without_choices  the ways through the `if`s alone
 as_test          alternatives that only compare, as one comparison instead
-weakened         what alternatives demand of some variables, whatever the others are
+weaken           what alternatives demand of some variables, whatever the others are
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ are resolved, parameters have their values, and constants have the types of what
 else is done to it, so that an engine that reads this is independent of every rewrite: the
 compiler's core form, witnesses, demand and delta rules are all tested against it.
 
-`written(program, checked, …)` costs one walk over the rules; only the reference engine asks for it.
+`keep_as_written(program, checked, …)` costs one walk over the rules; only the reference engine asks
+for it.
 """
 
 from __future__ import annotations

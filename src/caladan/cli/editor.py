@@ -151,7 +151,7 @@ def completions(text: str, names: Iterable[str]) -> tuple[str, list[str]]:
 def colour(line: str) -> Iterator[tuple[str, str]]:
     """A line in pieces, each with its style.
 
-    >>> list(coloured("p(X)"))
+    >>> list(colour("p(X)"))
     [('', 'p'), ('', '('), ('ansicyan', 'X'), ('', ')')]
     """
     tokens = tokenize(SourceText("", line), Diagnostics())

@@ -3,7 +3,7 @@
 `read` goes through the files behind a source; each format has its reader. Rows that cannot be
 taken are noted with their file, line and, where known, position in the line.
 
-`changed(base, step, is_insert)` is the data of a source after one more change, a source made of
+`change(base, step, is_insert)` is the data of a source after one more change, a source made of
 steps; `apply_steps` is what comes of it once columns are known and every step is an Arrow table.
 Small steps of Python rows are put together as they come, and where only the last change of a row
 counts the others are dropped, so that a relation whose facts come and go all day does not grow.

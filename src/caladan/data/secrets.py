@@ -6,7 +6,7 @@ nothing is searched for passwords here; what is known to be harmless is kept.
 
     shown(url)        scheme and host, or the scheme alone where the host cannot be told for sure
     hide(url, …)      from now on `scrub` takes out what may be a secret of this database
-    scrubbed(text)    a text of Spark's or of a driver's, without secrets of databases in use
+    scrub(text)       a text of Spark's or of a driver's, without secrets of databases in use
     without_urls(…)   a text that nobody has taken apart yet, such as a command line
 """
 

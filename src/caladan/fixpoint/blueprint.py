@@ -193,7 +193,7 @@ def describe_weights(
     >>> columns = (Column("A", Type.LONG), Column("B", Type.LONG))
     >>> names = (Variable("A"), Variable("B"))
     >>> atoms = [Scan(name, names, columns, ScanKind.BASE) for name in ("arc", "few")]
-    >>> list(weighed([Chosen(1, {0: 300, 1: 10}, is_start=True)], atoms))
+    >>> list(describe_weights([Chosen(1, {0: 300, 1: 10}, is_start=True)], atoms))
     ['start from few(A, B) 10, not arc(A, B) 300']
     """
     for each in choices:

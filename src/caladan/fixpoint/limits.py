@@ -200,7 +200,7 @@ class Limits:
         """Stop if the time is over, or the user has had enough."""
         self.glance()
         if self.deadline is not None and time.monotonic() > self.deadline:
-            self._stop("timeout", self._options.timeout or 0)
+            raise self.out_of_time()
 
     def facts(self, derived: int) -> None:
         """Stop if more facts were derived than allowed."""
@@ -223,6 +223,10 @@ class Limits:
         most = self._options.max_rounds
         if most is not None and done >= most:
             self._stop("max_rounds", most)
+
+    def out_of_time(self) -> LimitReached:
+        """The time of the run is over."""
+        return LimitReached(limit("timeout", self._options.timeout or 0, self.relations))
 
     def out_of_memory(self) -> MemoryReached:
         """The relations do not fit into the memory they may use."""

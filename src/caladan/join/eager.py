@@ -6,7 +6,7 @@ For each B the facts of `f` have a sum of W, whichever A they come with; a fact 
 that. So `f` is solved once for each B, and no pair of facts is ever listed. Counts multiply, sums
 are weighed by the counts of the others, the least and the most are taken of each part's own:
 
-    parted(…)   the amounts of a part, and what becomes of those of the rest with them
+    split_amounts(…)  the amounts of a part, and what becomes of those of the rest with them
     amounts(…)  what the aggregates of a head ask for
     is_exact(…) whether no solution could leave 64 bits, which taking apart would not notice
 
@@ -95,7 +95,7 @@ def split_amounts(
     None if one of them cannot be told apart: something is computed from both sides.
 
     >>> b, w = Variable("V"), Variable("W")
-    >>> parted([Amount("sum", Arithmetic("*", b, w))], frozenset("W"), frozenset("B"), "#1#")
+    >>> split_amounts([Amount("sum", Arithmetic("*", b, w))], frozenset("W"), frozenset("B"), "#1#")
     ... # doctest: +NORMALIZE_WHITESPACE
     ((Amount(function='sum', expression=Variable(name='W')),),
      (Amount(function='sum', expression=Arithmetic(operator='*', left=Variable(name='V'),

@@ -292,7 +292,7 @@ def isolate(
     """What a comparison says of one variable, which is then alone on its left side.
 
     >>> one, other = Variable("X"), Arithmetic("-", Variable("Y"), Variable("X"))
-    >>> isolated(Comparison("<", other, Constant(3)), "X", dict.fromkeys("XY", Type.LONG))
+    >>> isolate(Comparison("<", other, Constant(3)), "X", dict.fromkeys("XY", Type.LONG))
     ('>', Arithmetic(operator='-', left=Variable(name='Y'), right=Constant(value=3)))
     """
     operator, node, value = test.operator, test.left, test.right

@@ -327,7 +327,7 @@ def has_empty_value(rows: Sequence[AggregateFunction | None]) -> bool:
 def find_row(language: Language, name: str, form: Form | None = None) -> AggregateFunction | None:
     """The row that a language has under a name, None if it has none.
 
-    >>> named("rasql", "min", "monotone").name
+    >>> find_row("rasql", "min", "monotone").name
     'mmin'
     """
     for row in TABLE.values():

@@ -1,7 +1,7 @@
 """The clock of a run: one deadline for all of it, from reading the program to the last fact.
 
-    with running(timeout):          a session starts the clock
-        attended(work)              work before evaluation, given up when the time is over
+    with run_clock(timeout):        a session starts the clock
+        wait_for(work)              work before evaluation, given up when the time is over
         look()                      what long work calls between two pieces: raises `TimeOver`
         heed()                      what waits for a kernel calls: raises a Ctrl-C that got lost
         deadline(timeout)           when an engine must stop, by the monotonic clock

@@ -1,7 +1,7 @@
 """Lists and structs as bytes that are equal, and in order, where the values are.
 
-    packed((3, 1), list_of(Type.LONG))      of lists the one with the lesser first element is less
-    unpacked(bytes)                         (3, 1), whatever type it was packed as
+    pack((3, 1), list_of(Type.LONG))      of lists the one with the lesser first element is less
+    unpack(bytes)                           (3, 1), whatever type it was packed as
 
 Engines have the bytes: so a list joins, groups and sorts as binary data does, in this process, on
 Spark, and on its way between them. What an element is stands before it, so bytes need no type to be
@@ -163,7 +163,7 @@ def unpack(data: bytes) -> Any:
     """The value that was packed.
 
     >>> from caladan.program.types import list_of
-    >>> unpacked(packed((1, None, 3), list_of(Type.LONG)))
+    >>> unpack(pack((1, None, 3), list_of(Type.LONG)))
     (1, None, 3)
     """
     value, end = _read(data, 0)

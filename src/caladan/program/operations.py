@@ -245,7 +245,7 @@ def mean(total: Decimal, count: int, type: Type) -> Decimal:
 def round_decimal(number: Decimal, type: Type) -> Decimal:
     """A number with the digits after the point that its type has; OutOfRange if there are too many.
 
-    >>> rounded(Decimal("1.235"), decimal(10, 2))
+    >>> round_decimal(Decimal("1.235"), decimal(10, 2))
     Decimal('1.24')
     """
     digits, scale = type.width

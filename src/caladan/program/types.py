@@ -495,7 +495,7 @@ def wider(one: Width, other: Width) -> Width:
 def fit_width(digits: int, scale: int) -> Width:
     """A width of at most 38 digits: digits after the point go first, down to 6.
 
-    >>> fitting(20, 4), fitting(77, 36), fitting(40, 3)
+    >>> fit_width(20, 4), fit_width(77, 36), fit_width(40, 3)
     ((20, 4), (38, 6), (38, 3))
     """
     if digits <= MOST_DIGITS:

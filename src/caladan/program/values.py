@@ -163,8 +163,8 @@ def iso(value: dt.datetime) -> str:
 def write_value(value: Value) -> str:
     """A value as text that `parse` reads back.
 
-    >>> written(True), written(Decimal("1.500")), written(b"\\xca\\xfe"), written(math.inf)
-    ('true', '1.5', 'cafe', 'Infinity')
+    >>> [write_value(each) for each in (True, Decimal("1.500"), b"\\xca\\xfe", math.inf)]
+    ['true', '1.5', 'cafe', 'Infinity']
     """
     match value:
         case bool():

@@ -3,7 +3,7 @@
     Scan         an atom, and which version of its relation is read
     Absence      a negated atom
     Comparison   a condition
-    Binding      a variable and the expression it equals
+    BodyBinding  a variable and the expression it equals
 
 `Body.parts` has them in an order in which each can be evaluated, seed first. Frames take that
 order; a join takes the parts as sets and finds its own, by looking at the facts. Operator trees

@@ -2,12 +2,12 @@
 
 Variants start from a few facts, the seed:
 
-    gained(rule, i)     heads with a solution that has a seed fact at atom i, by what holds now
-    lost(rule, i)       heads that may have had one before the change, or have one now
-    supporting(rule)    which of the seed's facts, which are facts of the head, the rule derives
-    touched(rule, i)    the groups that such solutions belong to, before the change or now
-    regrouped(rule)     all solutions of the seed's groups
-    best_again(rule)    the same, of a rule with best values, whose amounts nobody tells apart
+    seed_by_gain(rule, i)         heads with a solution whose seed fact is at atom i, now
+    lost(rule, i)                 heads that may have had one before the change, or have one now
+    bind_head(rule)               which facts of the seed, which are of the head, the rule derives
+    seed_touched_groups(rule, i)  the groups of such solutions, before the change or now
+    bind_groups(rule)             all solutions of the seed's groups
+    best_again(rule)              the same, of a rule with best values
 
 A fact that a negated atom excludes takes solutions away when it comes, and gives some when it goes:
 it stands as a positive atom in the seed's place. What was there before is only approached from

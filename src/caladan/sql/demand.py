@@ -2,10 +2,10 @@
 
     WITH recursive tc(Src, Dst) AS … SELECT Dst FROM tc WHERE Src = 1
 
-needs what can be reached from 1, and no more. `asked(query, view)` finds the constants that every
-mention of the view is compared with; `with_goals` puts them into the goals of its rules, and the
-rest is done by analysis/demand.py. The query keeps its WHERE: whatever is derived besides is left
-out there.
+needs what can be reached from 1, and no more. `find_asked(query, view)` finds the constants that
+every mention of the view is compared with; `with_goals` puts them into the goals of its rules, and
+the rest is done by analysis/demand.py. The query keeps its WHERE: whatever is derived besides is
+left out there.
 """
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ def calculate_width(node: exp.Expr, one: SqlType | None, other: SqlType | None) 
 def combine_widths(node: exp.Expr, one: SqlType, other: SqlType) -> SqlType:
     """What arithmetic on two decimals gives.
 
-    >>> combined(exp.Div(), Width("decimal", 10, 2), Width("decimal", 5, 1))
-    Width(kind='decimal', digits=17, scale=8)
+    >>> combine_widths(exp.Div(), SqlType("decimal", 10, 2), SqlType("decimal", 5, 1))
+    SqlType(kind='decimal', digits=17, scale=8)
     """
     before = max(one.digits - one.scale, other.digits - other.scale)
     scale = max(one.scale, other.scale)

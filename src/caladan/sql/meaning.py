@@ -76,7 +76,7 @@ def needs(name: str) -> tuple[str, ...]:
 def find_repeated(name: str) -> tuple[bool, ...]:
     """Whether a macro, or one that it uses, writes an argument out more than once; for each.
 
-    >>> repeated("nullif:0"), repeated("ltrim:0"), repeated("upper:0")
+    >>> find_repeated("nullif:0"), find_repeated("ltrim:0"), find_repeated("upper:0")
     ((False, False), (False,), (True,))
     """
     found: list[bool] = []

@@ -35,7 +35,7 @@ from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits, OutOfMemory, Spare
 from caladan.join.classes import Class, Classes, ClassNode
 from caladan.program import Column, thresholds
-from caladan.program.clock import wait_for
+from caladan.program.clock import TimeOver, wait_for
 from caladan.program.diagnostics import CaladanError
 from caladan.program.events import DataRead, Listener, RelationHeld, RunDone, RunStarted
 from caladan.program.options import Options
@@ -312,6 +312,8 @@ class EmbeddedEngine(InProcess):
             tables = _tables(program, evaluation, classes)
         except LimitReached as reached:
             why, is_memory = reached.diagnostics[0], isinstance(reached, MemoryReached)
+        except TimeOver:  # within a batch of calls of functions
+            why = limits.out_of_time().diagnostics[0]
         except MemoryError:
             why, is_memory = limits.out_of_memory().diagnostics[0], True
         except KeyboardInterrupt:

@@ -1,8 +1,8 @@
 """The solutions of a body around a layout: a matrix over the tuples of its two sides.
 
-solved(body, …)      each side is solved for its tuples, which take the places of the numbers
+solve_body(body, …)      each side is solved for its tuples, which take the places of the numbers
                      that the layout's matrix had; tests of both are made block by block
-blocked(parts, …)    what several matrices and facts add up to: rows of bits for 512 tuples at a
+add_blocks(parts, …)    what several matrices and facts add up to: rows of bits for 512 tuples at a
                      time are filled from each
 """
 

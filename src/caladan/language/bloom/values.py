@@ -1,8 +1,8 @@
 """Values, as facts hold them: anything that can be hashed, and values of lattices.
 
 Lattice    what values extend that only grow, whatever order they are merged in
-frozen     a value that can stand in a fact; `reveal` is the way back
-ordered    one order for values of any types
+freeze     a value that can stand in a fact; `reveal` is the way back
+order_key  one order for values of any types
 check_…    the laws of lattices, tried on values: an AssertionError with an example
 """
 
@@ -60,7 +60,7 @@ class Lattice:
 def freeze(value: Any) -> Any:
     """A value that can stand in a fact: lists become tuples, sets frozen sets.
 
-    >>> frozen([1, {2}, {"a": [3]}])
+    >>> freeze([1, {2}, {"a": [3]}])
     (1, frozenset({2}), (('a', (3,)),))
     """
     kind = type(value)

@@ -269,8 +269,8 @@ class RaSQL(Spark):
 def _count_arguments(least: int, most: int | None) -> str:
     """A number of arguments in words.
 
-    >>> _counted(2, 2), _counted(1, 3), _counted(1, None), _counted(0, 0)
-    ('2 arguments', '1 to 3 arguments', 'at least 1 argument', '0 arguments')
+    >>> [_count_arguments(*each) for each in ((2, 2), (1, 3), (1, None), (0, 0))]
+    ['2 arguments', '1 to 3 arguments', 'at least 1 argument', '0 arguments']
     """
     count = f"{least}" if least == most else f"{least} to {most}"
     if most is None:

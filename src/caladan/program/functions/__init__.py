@@ -17,6 +17,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
+from caladan.program.clock import look
 from caladan.program.functions import (
     conversion,
     lists,
@@ -145,6 +146,9 @@ def call(function: str, values: Sequence[Value]) -> Value:
     return call_rows(row, found, [[value] for value in values], 1)[0]
 
 
+_CALLS: Final = 4_096  # calls between two looks at the clock
+
+
 def call_rows(
     row: FunctionRow, found: Resolved, columns: Sequence[Sequence[Any]], count: int
 ) -> list[Any]:
@@ -158,7 +162,10 @@ def call_rows(
         if not given:
             return [scalar()] * count
         if row.takes_missing or not any(None in column for column in given):
-            made = list(map(scalar, *given))
+            made: list[Any] = []
+            for start in range(0, count, _CALLS):
+                look()
+                made += map(scalar, *(column[start : start + _CALLS] for column in given))
         else:
             made = [None if None in each else scalar(*each) for each in zip(*given, strict=True)]
     except ValueError as problem:

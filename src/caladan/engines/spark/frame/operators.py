@@ -1,6 +1,6 @@
 """A rule's body, seen as a tree of operators, as DataFrame operations.
 
-`compiled(rule, relations)` translates the tree once and returns a function that, given a way to
+`compile_rule(rule, relations)` translates the tree once and returns a function that, given a way to
 read relations, builds the frame of a round: expressions are translated a single time, however many
 rounds there are. Variables are columns v0, v1 …, in the order in which the rule meets them.
 

@@ -1,10 +1,10 @@
 """What goes wrong inside Spark, as diagnostics.
 
-Rules mark what they raise: `marked(code, number)` is the text of an error that a Spark expression
-raises, and `diagnose` finds it again in the exception that comes out of Spark, however deep.
-Anything else is C044, as `data/frames.py` says it. Nobody sees a Java stack trace,
-also not in what PySpark logs of its own accord: `quietly` keeps it from that. `--debug` shows it,
-as the cause of the diagnostic (`SparkSaid`). Neither has secrets of databases.
+Rules mark what they raise: `mark_failure(code, number)` is the text of an error that a Spark
+expression raises, and `diagnose` finds it again in the exception that comes out of Spark, however
+deep. Anything else is C044, as `data/frames.py` says it. Nobody sees a Java stack trace, also not
+in what PySpark logs of its own accord: `quietly` keeps it from that. `--debug` shows it, as the
+cause of the diagnostic (`SparkSaid`). Neither has secrets of databases.
 """
 
 from __future__ import annotations

