@@ -71,7 +71,7 @@ def main() -> None:
             db = caladan.connect("embedded")
             for relation, columns in tables.items():
                 db.add(relation, columns)
-            with thresholds.using(**changes):
+            with thresholds.override(**changes):
                 started = time.process_time()
                 try:
                     facts = db.run(CASES[name], timeout=longest).answer.count()

@@ -18,11 +18,11 @@ from bench.cases import find
 from caladan.columns.domains import Domain, closed_domain
 from caladan.columns.ranks import arrow_ranks
 from caladan.columns.relation import StoredRelation
+from caladan.join.adaptive import solve
 from caladan.join.constraints.atom import StoredAtom
 from caladan.join.frontier import Bindings
-from caladan.join.guided import solve
 from caladan.join.plan import RulePlan
-from caladan.join.walk import Sink
+from caladan.join.walk import SolutionSink
 from caladan.program import Column, Type, Variable
 from caladan.program.kinds import Kind
 from caladan.rules.body import Body, Scan, ScanKind, Version
@@ -78,7 +78,7 @@ def _proposed(relation: StoredRelation, domain: Domain, atoms: Sequence[str]) ->
     body = Body(scans, columns, (), None, types, counting=False)
     domains = dict.fromkeys(names, domain)
     plan = RulePlan(body, {"arc": relation}, lambda _: relation, domains, lambda *_: domain)
-    sink = Sink(_look)
+    sink = SolutionSink(_look)
     plan.run(sink, lambda: None)
     return sink.count
 

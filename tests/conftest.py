@@ -89,7 +89,7 @@ def tuned() -> Iterator[Callable[..., None]]:
     from caladan.program import thresholds
 
     with ExitStack() as stack:
-        yield lambda **changes: stack.enter_context(thresholds.using(**changes))
+        yield lambda **changes: stack.enter_context(thresholds.override(**changes))
 
 
 @pytest.fixture(scope="session")

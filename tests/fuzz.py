@@ -57,7 +57,7 @@ from caladan.language import parse
 from caladan.language.deals import unparse
 from caladan.program import thresholds
 from caladan.program.thresholds import Thresholds
-from caladan.program.values import written
+from caladan.program.values import write_value
 from caladan.session.session import Session
 
 ROOT = Path(__file__).parent.parent
@@ -201,7 +201,7 @@ def answered(engine: Any, case: Case, seconds: float) -> Answered:
     if engine != "reference":
         options |= {"search": case.search, "strategy": case.strategy}
     threads = patch.dict(os.environ, {"CALADAN_THREADS": str(case.threads)})
-    with warnings.catch_warnings(), threads, thresholds.using(case.chosen):
+    with warnings.catch_warnings(), threads, thresholds.override(case.chosen):
         warnings.simplefilter("ignore", caladan.CaladanWarning)
         if case.changes is not None and engine == "embedded":
             live = follow(db, case.text, case.changes)
@@ -249,7 +249,7 @@ def check_stops(case: Case) -> None:
     for name, rows in case.facts.items():
         db.add(name, rows)
     started = time.process_time()
-    with warnings.catch_warnings(), thresholds.using(case.chosen):
+    with warnings.catch_warnings(), thresholds.override(case.chosen):
         warnings.simplefilter("ignore", caladan.CaladanWarning)
         try:
             out = db.run(case.text, search=case.search, **case.limits)
@@ -299,7 +299,7 @@ def write(folder: Path, case: Case, expected: Answered, why: str) -> None:
 def _write_rows(path: Path, rows: list[tuple[Any, ...]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([[written(value) for value in row] for row in rows])
+        writer.writerows([[write_value(value) for value in row] for row in rows])
 
 
 def _quoted(value: object) -> str:

@@ -95,10 +95,10 @@ def _load(name: str) -> object:
 
 def _load_connect() -> object:
     """Load `connect`. Ctrl-C while libraries load raises Stopped, as in a run."""
-    from caladan.program.clock import postponing
+    from caladan.program.clock import postpone_interrupt
 
     try:
-        with postponing():
+        with postpone_interrupt():
             return _load("connect")
     except KeyboardInterrupt:
         from caladan.program.diagnostics import Diagnostic

@@ -1,8 +1,10 @@
 """The table of contents of the compiler: a Program goes in, every pass adds an artefact.
 
-    Program ─ name_relations ─► NamedProgram ─ normalize ─► CoreProgram ─ assign_types ─►
-    TypedProgram ─ stratify ─► Checked ─ complete_missing ─► CompleteProgram ─ follow_demand ─►
-    DemandProgram (its PCG) ─ watch_sums ─► SupportedProgram ─ derive_delta ─► DeltaProgram
+    Program ─ name_relations ─► NamedProgram ─ normalize_rules ─► CoreProgram ─ infer_types ─►
+    TypedProgram ─ order_cliques ─► Checked ─ complete_missing ─► CompleteProgram ─ follow_demand ─►
+    DemandProgram (its PCG) ─ watch_sums ─► SupportedProgram ─ generate_operators ─►
+    OperatorProgram ─ plan_recursion ─► LogicalPlan ─ analyze_plan ─► LogicalPlan
+    ─ optimize_plan ─► LogicalPlan ─ derive_delta ─► DeltaProgram
 
 `PASSES` is the compiler: pure functions, each of which reads what the one before it made, and what
 was asked. `compile_program` goes through all of them, `compile_until` up to the one that a stage
@@ -16,12 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from caladan.analysis.check import (
-    CoreProgram,
     NamedProgram,
-    TypedProgram,
     infer_types,
     normalize_rules,
     order_cliques,
@@ -31,18 +31,17 @@ from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.demand import DemandProgram, demand
 from caladan.analysis.lint import lint
 from caladan.analysis.missing import CompleteProgram, complete
-from caladan.analysis.resolve import refilled, signature
-from caladan.analysis.written import WrittenProgram, written
+from caladan.analysis.resolve import refill, signature
+from caladan.analysis.written import WrittenProgram, keep_as_written
 from caladan.program import Column, Program, Value
 from caladan.program.clock import look
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.objects import Objects
-from caladan.rules.delta import delta
+from caladan.rules.delta import derive_delta
+from caladan.rules.logical import LogicalPlan, analyze_plan, optimize_plan, plan_recursion
+from caladan.rules.operators import OperatorProgram, generate_operators
 from caladan.rules.program import DeltaProgram, Totals
-from caladan.rules.support import SupportedProgram, watch
-
-if TYPE_CHECKING:
-    from caladan.rules.operators import OperatorProgram
+from caladan.rules.support import SupportedProgram, watch_sums
 
 T = TypeVar("T")
 
@@ -132,7 +131,7 @@ class Compiled:
         """The checked program as it was written, which only the reference engine wants."""
         asked = self.request
         objects = asked.objects or Objects()
-        return written(
+        return keep_as_written(
             asked.program, asked.catalog, self.checked, asked.params, asked.wanted, objects
         )
 
@@ -143,41 +142,44 @@ class Compiled:
 
     @property
     def operators(self) -> OperatorProgram:
-        """The operators of each rule, which only explain wants."""
-        from caladan.rules.operators import operators
+        """The operators of each rule, as it was written."""
+        return self._made(OperatorProgram)
 
-        return operators(self.supported.checked)
+    @property
+    def unresolved(self) -> LogicalPlan:
+        """The whole program as a plan, with names."""
+        return self._after(plan_recursion)
+
+    @property
+    def analyzed(self) -> LogicalPlan:
+        """The same with numbers and types for its columns."""
+        return self._after(analyze_plan)
+
+    @property
+    def optimized(self) -> LogicalPlan:
+        """The same as it is evaluated."""
+        return self._after(optimize_plan)
 
     def _made(self, kind: type[T]) -> T:
         found = next((each for each in self.made if isinstance(each, kind)), None)
         assert found is not None, f"compiled without the pass that makes a {kind.__name__}"
         return found
 
+    def _after(self, made_by: Pass) -> LogicalPlan:
+        found = self.made[PASSES.index(made_by) - _FRONT + 1]
+        assert isinstance(found, LogicalPlan)
+        return found
+
 
 # ── Passes ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def name_relations(asked: Request, _: Request) -> NamedProgram:
+def name_relations(_: Request, asked: Request) -> NamedProgram:
     """Every atom finds its relation, every parameter its value."""
     return resolve_names(
         asked.program, asked.catalog, asked.params, asked.suggested, asked.objects, asked.named,
         may_lack=bool(asked.nullable),
     )  # fmt: skip
-
-
-def normalize(program: NamedProgram, _: Request) -> CoreProgram:
-    """Rules in core form, which all later passes read."""
-    return normalize_rules(program)
-
-
-def assign_types(program: CoreProgram, _: Request) -> TypedProgram:
-    """Every variable and column has a type, every variable is bound."""
-    return infer_types(program)
-
-
-def stratify(program: TypedProgram, _: Request) -> Checked:
-    """Cliques in the order of their evaluation; here all that is wrong is reported."""
-    return order_cliques(program)
 
 
 def complete_missing(program: Checked, asked: Request) -> CompleteProgram:
@@ -190,26 +192,18 @@ def follow_demand(program: CompleteProgram, asked: Request) -> DemandProgram:
     return demand(program.checked, asked.wanted, asked.demand)
 
 
-def watch_sums(program: DemandProgram, _: Request) -> SupportedProgram:
-    """Rules that add to sums are watched where they look at what still changes."""
-    return watch(program.checked)
-
-
-def derive_delta(program: SupportedProgram, _: Request) -> DeltaProgram:
-    """Bodies, one for each atom of a rule that can bring new facts."""
-    return delta(program.checked)
-
-
-Pass: TypeAlias = Callable[[Any, Request], object]
-"""From what the pass before it made, and what was asked, to what the next one reads."""
+Pass: TypeAlias = Callable[..., object]
+"""From what the pass before it made to what the next one reads."""
 
 PASSES: Final[tuple[Pass, ...]] = (
-    name_relations, normalize, assign_types, stratify,
-    complete_missing, follow_demand, watch_sums, derive_delta,
+    name_relations, normalize_rules, infer_types, order_cliques, complete_missing, follow_demand,
+    watch_sums, generate_operators, plan_recursion, analyze_plan, optimize_plan, derive_delta,
 )  # fmt: skip
 
+_ASKING: Final = (name_relations, complete_missing, follow_demand)
+"""The passes that read what was asked, too."""
 
-_FRONT: Final = PASSES.index(stratify) + 1
+_FRONT: Final = PASSES.index(order_cliques) + 1
 """The passes of the analysis; what they make on the way to `Checked` is not kept."""
 
 
@@ -226,21 +220,27 @@ class Stage:
 STAGES: Final = tuple(
     Stage(after, name, heading, shows)
     for after, name, heading, shows in (
-        (stratify, "relations", "Relation Definition", "relations that take data, with types"),
-        (stratify, "rules", "Datalog Rules", "the rules and goals as they were understood"),
+        (order_cliques, "relations", "Relation Definition", "relations that take data, with types"),
+        (order_cliques, "rules", "Datalog Rules", "the rules and goals as they were understood"),
         (follow_demand, "pcg", "PCG Tree", "rules and relations below goals, with bindings"),
-        (watch_sums, "operators", "Operator Program", "the relational operators of each rule"),
+        (
+            generate_operators,
+            "operators",
+            "Operator Program",
+            "the relational operators of each rule",
+        ),
+        (plan_recursion, "logical", "Unresolved Logical Plan", "the whole program, with names"),
+        (analyze_plan, "analyzed", "Analyzed Logical Plan", "columns with numbers and types"),
+        (optimize_plan, "optimized", "Optimized Logical Plan", "the same as it is evaluated"),
         (derive_delta, "delta", "Delta Program", "a rule for each atom that can bring new facts"),
-        (derive_delta, "logical", "Unresolved Logical Plan", "the program as it was written"),
-        (derive_delta, "optimized", "Optimized Logical Plan", "the same as engines get it"),
         (derive_delta, "plan", "Physical Plan", "how the engine goes about it"),
         (derive_delta, "spark", "Spark Plans", "what Spark is handed, with its plans of frames"),
     )
 )
 
-SQL: Final = Stage(stratify, "sql", "SQL", "the queries that a SQL engine runs, in order")
+SQL: Final = Stage(order_cliques, "sql", "SQL", "the queries that a SQL engine runs, in order")
 AGGREGATES: Final = Stage(
-    stratify, "aggregates", "Recursive Aggregates", "whether min and max apply at each step"
+    order_cliques, "aggregates", "Recursive Aggregates", "whether min and max apply at each step"
 )
 SCRIPT_STAGES: Final = (SQL, AGGREGATES)
 """What scripts of SQL show besides."""
@@ -268,7 +268,7 @@ def compile_again(known: Compiled | None, request: Request) -> Compiled:
     if known is not None and known.request.meaning == request.meaning:
         objects = request.objects or Objects()
         try:
-            made = refilled(known.made, request.params, objects)
+            made = refill(known.made, request.params, objects)
         except ValueError:
             pass  # a value does not fit: the passes know what to say
         else:
@@ -306,6 +306,6 @@ def compile_checked(checked: Checked, request: Request) -> Compiled:
 
 def _go_through(passes: Iterable[Pass], made: object, asked: Request) -> Iterator[object]:
     for each in passes:
-        made = each(made, asked)
+        made = each(made, asked) if each in _ASKING else each(made)
         yield made
         look()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import caladan as cal
-from caladan.analysis.lint import lint, unneeded
+from caladan.analysis.lint import lint, warn_of_unneeded
 from caladan.language import parse
 
 
@@ -28,8 +28,8 @@ def test_variables(rules: str, found: list[str]) -> None:
 
 def test_rules_that_no_goal_needs() -> None:
     program = parse("a(X) <- q(X). b(X) <- a(X). c(X) <- b(X), c(X). query b(X).")
-    assert [each.message for each in unneeded(program)] == ["no goal needs `c`"]
-    assert unneeded(parse("a(X) <- q(X).")) == ()
+    assert [each.message for each in warn_of_unneeded(program)] == ["no goal needs `c`"]
+    assert warn_of_unneeded(parse("a(X) <- q(X).")) == ()
 
 
 def test_a_session_warns_of_each_rule_once() -> None:

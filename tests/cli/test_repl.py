@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from caladan.cli import main
-from caladan.cli.editor import coloured, completions, history_file, reader
+from caladan.cli.editor import colour, completions, history_file, reader
 from caladan.cli.repl import _is_whole
 
 Typed = Callable[..., tuple[int, str, str]]
@@ -304,6 +304,6 @@ def test_completions() -> None:
 
 def test_colours_lose_nothing() -> None:
     line = "p(X, 'it') <- ~q(X, 1.5), $N > 2. % why"
-    assert "".join(text for _, text in coloured(line)) == line
-    assert ("ansigreen", "'it'") in coloured(line)
-    assert ("ansibrightblack", " % why") in coloured(line)
+    assert "".join(text for _, text in colour(line)) == line
+    assert ("ansigreen", "'it'") in colour(line)
+    assert ("ansibrightblack", " % why") in colour(line)

@@ -61,7 +61,7 @@ def test_what_a_round_found(monkeypatch: pytest.MonkeyPatch) -> None:
     relation.add_keys(keys(1, 2))
     relation.flip()
     relation.commit()
-    monkeypatch.setattr(intake, "subtracted", lambda batch, runs: batch)
+    monkeypatch.setattr(intake, "subtract", lambda batch, runs: batch)
     relation.add_keys(keys(2, 3))
     with pytest.raises(BrokenInvariantError):
         relation.flip()
@@ -117,7 +117,7 @@ def test_a_run_ends_where_facts_are_kept_twice(
 ) -> None:
     """Here nothing is told from what is known, in keys or in rows."""
     tuned(shape=NEVER, **changes)
-    monkeypatch.setattr(intake, "subtracted", lambda batch, runs: batch)
+    monkeypatch.setattr(intake, "subtract", lambda batch, runs: batch)
 
     class Forgetful(rows.Tuples):
         def ids(self, columns: Any, count: int) -> Any:

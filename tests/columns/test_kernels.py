@@ -49,9 +49,9 @@ def test_merge_and_subtract(one: set[int], other: set[int]) -> None:
 def test_unseen_keeps_the_first_of_each(values: list[int]) -> None:
     seen = np.zeros(4, np.uint64)
     some = np.array(values, np.uint64)
-    assert some[: sets.unseen(some, seen, some)].tolist() == list(dict.fromkeys(values))
+    assert some[: sets.take_unseen(some, seen, some)].tolist() == list(dict.fromkeys(values))
     again = np.array(values, np.uint64)
-    assert sets.unseen(again, seen, again) == 0
+    assert sets.take_unseen(again, seen, again) == 0
     others = np.arange(256, dtype=np.uint64)
     unknown = others[: sets.unknown(others, seen, others)].tolist()
     assert unknown == [key for key in range(256) if key not in values]
@@ -143,7 +143,7 @@ def test_lookups(
     assert hits.tolist() == [k for m in matches for k in m]
     places: Counts = np.empty(len(wanted), np.int64)
     again: Keys = np.empty(total, np.uint64)
-    assert probe.fitting(counts, 0, total, used, rows, places) == len(wanted)
+    assert probe.find_fit(counts, 0, total, used, rows, places) == len(wanted)
     probe.copy_matches(run, starts, counts, 0, len(wanted), places, again)
     assert again.tolist() == hits.tolist()
     bases: Keys = np.array([w << 4 for w in wanted], np.uint64)
@@ -170,9 +170,9 @@ def test_chunks_end_at_whole_rows() -> None:
     used: Counts = np.zeros(1, np.int64)
     rows: Words = np.empty(4, np.uint32)
     places: Counts = np.empty(4, np.int64)
-    assert probe.fitting(counts, 0, 4, used, rows, places) == 1
+    assert probe.find_fit(counts, 0, 4, used, rows, places) == 1
     assert (used[0], rows[:2].tolist()) == (2, [0, 0])
-    assert probe.fitting(counts, 1, 4, used, rows, places) == 4
+    assert probe.find_fit(counts, 1, 4, used, rows, places) == 4
     assert (used[0], rows.tolist()) == (4, [1, 1, 1, 3])
 
 
@@ -269,7 +269,7 @@ def test_radix_is_a_stable_sort(values: list[int], low: int, width: int) -> None
 
 @given(st.lists(st.tuples(*[st.integers(0, 5)] * 3)), st.permutations(range(3)))
 def test_keys_in_another_order_of_columns(facts: list[tuple[int, ...]], order: list[int]) -> None:
-    with thresholds.using(radix_keys=1), patch.object(runs, "is_loaded", lambda: True):
+    with thresholds.override(radix_keys=1), patch.object(runs, "is_loaded", lambda: True):
         relation = PackedRelation((3, 4, 5), {frozenset(order[:1]): tuple(order)})
         words = [np.array([fact[c] for fact in facts], np.uint32) for c in range(3)]
         relation.add(words, len(facts))

@@ -167,14 +167,14 @@ def test_what_cannot_be_loaded_is_compiled_and_stored_anew(place: Path) -> None:
 
 @pytest.mark.usefixtures("place")
 def test_a_file_is_good_for_one_build() -> None:
-    assert native.stored() == {"test_native.checked_sum", "test_native.add_rows"}
+    assert native.list_stored() == {"test_native.checked_sum", "test_native.add_rows"}
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(native, "sources", lambda _: "0123456789abcdef")
         assert native.load("test_native.checked_sum") is None
-        assert native.stored() == set()
+        assert native.list_stored() == set()
         Kernel(*SUM).compiled()
-        assert native.stored() == {"test_native.checked_sum"}
-    assert native.stored() == {"test_native.add_rows"}, "what is of no use any more is gone"
+        assert native.list_stored() == {"test_native.checked_sum"}
+    assert native.list_stored() == {"test_native.add_rows"}, "what is of no use any more is gone"
 
 
 def test_files_that_are_compiled_together_change_together() -> None:

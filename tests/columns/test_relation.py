@@ -16,7 +16,7 @@ from caladan.columns.domains import (
     word_of,
 )
 from caladan.columns.index import RunMatches, present
-from caladan.columns.layout import Packing, Words, concatenated
+from caladan.columns.layout import Packing, Words, concatenate
 from caladan.columns.packed import PackedRelation
 from caladan.columns.ranks import arrow_ranks, float_ranks, rank_floats, rank_of
 from caladan.columns.relation import StoredRelation
@@ -42,7 +42,7 @@ def columns(facts: list[Fact], arity: int) -> list[Words]:
 
 
 def facts_of(blocks: list[tuple[Words, ...]], arity: int) -> list[Fact]:
-    joined = concatenated(iter(blocks), arity)
+    joined = concatenate(iter(blocks), arity)
     return list(zip(*(c.tolist() for c in joined), strict=True))
 
 
@@ -158,7 +158,7 @@ def test_what_a_round_derives_is_taken_in_while_its_delta_is_apart(
     batches: list[list[Fact]], late: int
 ) -> None:
     """Each fact counts once, whenever the relation comes to keep a set of all it has seen."""
-    with pytest.MonkeyPatch.context() as patch, thresholds.using(compact=2):
+    with pytest.MonkeyPatch.context() as patch, thresholds.override(compact=2):
         patch.setattr(PackedRelation, "is_worth_a_set", lambda self, known: self._tried > late)
         relation = StoredRelation([Sizes(8)] * 2)
         known: set[Fact] = set()
@@ -248,7 +248,7 @@ def test_select_takes_words_that_no_fact_has() -> None:
 
 def test_a_filter_of_one_bit_is_not_taken_for_one_of_all_keys() -> None:
     run = Run(np.array([7], np.uint64), Packing((32, 32), (0, 1)))
-    with thresholds.using(filter_keys=1, filter_bits=1):
+    with thresholds.override(filter_keys=1, filter_bits=1):
         assert run.filter(0, 1).bits.nbytes == 8
 
 

@@ -21,7 +21,7 @@ def test_words_are_the_same_however_texts_come(
 ) -> None:
     known: dict[str, int] = {}
     domain = TextDomain()
-    with thresholds.using(grouping=2):
+    with thresholds.override(grouping=2):
         for texts, whole in batches:
             words: Words = (
                 domain.take_column(pa.array(texts, pa.string())) if whole else domain.take(texts)
@@ -51,7 +51,7 @@ query %s.
 def test_rules_with_functions_of_text(goal: str, column: list[str]) -> None:
     found: list[Any] = []
     for engine in ("reference", "embedded"):
-        with caladan.connect(engine) as db, thresholds.using(grouping=2):
+        with caladan.connect(engine) as db, thresholds.override(grouping=2):
             db.add("p", pa.table({"I": range(len(column)), "N": pa.array(column, pa.string())}))
             found.append(sorted(db.run(PROGRAM % goal).answer.rows()))
     assert found[0] == found[1]
@@ -64,7 +64,7 @@ def test_a_function_is_called_once_for_each_input() -> None:
         seen.append(value)
         return f"{value}{value}"
 
-    with caladan.connect("embedded") as db, thresholds.using(grouping=2):
+    with caladan.connect("embedded") as db, thresholds.override(grouping=2):
         db.define("twice", twice, returns="string")
         db.add("p", [(i, i % 3) for i in range(60)])
         answer = db.run("t(I, T) <- p(I, N), T = twice(N). query t(I, T).").answer.rows()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, given, settings, strategies as st
 
 import caladan
-from caladan.columns.decimals import DecimalColumn, calculated, decimals_from, decimals_of
+from caladan.columns.decimals import DecimalColumn, calculate, decimals_from, decimals_of
 from caladan.program import Arithmetic, Type, Variable
 from caladan.program.operations import OutOfRange, find, mean_type, operation, sum_type
 from caladan.program.types import decimal
@@ -66,9 +66,9 @@ def test_columns_and_values_agree_with_python(
     ]
     if None in wanted:
         with pytest.raises(OutOfRange):
-            calculated(made, columns)
+            calculate(made, columns)
     else:
-        column = calculated(made, columns)
+        column = calculate(made, columns)
         assert column is not None and column.python() == wanted
         assert column.arrow().to_pylist() == wanted
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from caladan.data import output
-from caladan.data.output import created, new_file
+from caladan.data.output import create, new_file
 from caladan.engines.spark.mesh.checkpoint import CheckpointFiles, CheckpointState, SavePoint
 from caladan.program.diagnostics import CaladanError
 
@@ -57,7 +57,7 @@ def test_drafts_have_names_that_nobody_can_guess(
 ) -> None:
     seen: set[str] = set()
     for _ in range(2):
-        with created(tmp_path / "p.csv") as stream:
+        with create(tmp_path / "p.csv") as stream:
             stream.write(b"1,2\n")
             seen |= {p.name for p in tmp_path.iterdir()} - {"p.csv"}
     assert len(seen) == 2

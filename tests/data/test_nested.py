@@ -14,9 +14,9 @@ from hypothesis import given
 
 import caladan as cal
 from caladan.data.schema import column_type, outer_type
-from caladan.program.nested import Struct, packed, plain, python, unpacked
+from caladan.program.nested import Struct, pack, plain, python, unpack
 from caladan.program.types import Type, decimal, list_of, struct_of, type_named
-from caladan.program.values import fit, parse, written
+from caladan.program.values import fit, parse, write_value
 
 PEOPLE = [
     {"name": "Ann", "tags": ["a", "b"], "home": {"city": "Rome", "zip": 1}},
@@ -64,11 +64,11 @@ def nested(type: Type) -> st.SearchStrategy[Any]:
 def test_bytes_are_equal_and_in_order_where_values_are(element: Type, data: st.DataObject) -> None:
     type = list_of(element)
     one, other = data.draw(nested(type)), data.draw(nested(type))
-    first, second = packed(one, type), packed(other, type)
-    assert python(unpacked(first), type) == one
+    first, second = pack(one, type), pack(other, type)
+    assert python(unpack(first), type) == one
     assert (first == second) == (one == other)
     assert (first < second) == (one < other)
-    assert parse(written(first), type) == first
+    assert parse(write_value(first), type) == first
     assert fit(plain(one), type) == first
 
 

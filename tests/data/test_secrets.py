@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 import caladan as cal
 from caladan.cli import main
 from caladan.data import secrets
-from caladan.data.external import named
+from caladan.data.external import parse_name
 from caladan.data.source import source
 from caladan.program.diagnostics import CaladanError, Place, error
 
@@ -79,7 +79,7 @@ def told(secret: str, form: str) -> Iterator[str]:
     place = cal.jdbc(url, "sales", properties={"user": "ann", "password": secret, "odd": secret})
     yield from (place.shown, repr(place), str(place), repr(source("sales", place)))
     with contextlib.suppress(CaladanError):  # the secret holds something like a table
-        yield repr(named(f"{url}#sales", "sales", {}))
+        yield repr(parse_name(f"{url}#sales", "sales", {}))
     cast("Any", secrets)._hidden.clear()  # of the example before
     place.hide()
     for said in (
@@ -90,7 +90,7 @@ def told(secret: str, form: str) -> Iterator[str]:
         f"unknown setting '{secret}' of {url[5:]}",
         f"cannot split {url.split(':', 2)[-1]!r}",
     ):
-        yield secrets.scrubbed(said)
+        yield secrets.scrub(said)
 
 
 def leaks(secret: str, text: str) -> bool:
@@ -139,12 +139,12 @@ def test_scheme_and_host_are_shown(url: str, shown: str) -> None:
 def test_what_a_database_says_stays_readable() -> None:
     cal.jdbc("jdbc:postgresql://ann:sesame@db.example:5432/shop?ssl=true", "sales").hide()
     said = 'FATAL: database "shop" on db.example does not exist (ssl is true, user "ann")'
-    assert secrets.scrubbed(said) == said
+    assert secrets.scrub(said) == said
 
 
 def test_a_url_of_endless_pieces_withholds_all() -> None:
     cal.jdbc("jdbc:x:" + "/".join(f"piece{i}" for i in range(200)), "sales").hide()
-    assert "piece7" not in secrets.scrubbed("no piece7 here")
+    assert "piece7" not in secrets.scrub("no piece7 here")
 
 
 def test_paths_show_no_user() -> None:

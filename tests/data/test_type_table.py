@@ -20,12 +20,12 @@ from caladan.program.types import (
     NAMES,
     TYPES,
     decimal,
-    fitting,
+    fit_width,
     list_of,
     struct_of,
     type_named,
 )
-from caladan.program.values import parse as parse_value, written
+from caladan.program.values import parse as parse_value, write_value
 
 KEPT = [type for type in (*TYPES, decimal(10, 2), decimal(38, 0)) if type is not Type.OBJECT]
 PLAIN = [type for type in KEPT if not type.is_nested]
@@ -71,9 +71,9 @@ def test_a_decimal_has_up_to_38_digits(width: str) -> None:
 
 
 def test_digits_after_the_point_go_first() -> None:
-    assert fitting(39, 18) == (38, 17)
-    assert fitting(77, 36) == (38, 6)
-    assert fitting(41, 2) == (38, 2)
+    assert fit_width(39, 18) == (38, 17)
+    assert fit_width(77, 36) == (38, 6)
+    assert fit_width(41, 2) == (38, 2)
 
 
 @pytest.mark.parametrize("type", [Type.UBYTE, Type.USHORT, Type.UINTEGER, Type.ULONG], ids=str)
@@ -109,7 +109,7 @@ def test_intervals_are_written_and_read() -> None:
         "00:00:00": dt.timedelta(0),
     }.items():
         assert parse_value(text, Type.INTERVAL) == value
-        assert parse_value(written(value), Type.INTERVAL) == value
+        assert parse_value(write_value(value), Type.INTERVAL) == value
     for text in ("", "-", "1", "day", "1 month", "1:2", "999999999999 days"):
         with pytest.raises(ValueError):
             parse_value(text, Type.INTERVAL)

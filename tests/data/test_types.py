@@ -18,7 +18,7 @@ from caladan.data.load import load
 from caladan.data.source import source
 from caladan.program import Column, Type
 from caladan.program.diagnostics import CaladanError
-from caladan.program.values import fit, parse, written
+from caladan.program.values import fit, parse, write_value
 
 DIGITS = Decimal("12345678901234567.123456789012345678")  # more than a double has
 DAY = dt.date(2024, 2, 29)
@@ -42,7 +42,7 @@ def taken(data: object, type: Type) -> list[Any]:
 
 @given(decimals)
 def test_a_decimal_is_read_as_it_is_written(number: Decimal) -> None:
-    assert parse(written(number), Type.DECIMAL) == number
+    assert parse(write_value(number), Type.DECIMAL) == number
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False))

@@ -93,5 +93,5 @@ def test_what_is_watched_is_what_a_fresh_run_derives(given: RandomProgram, rando
 @settings(max_examples=max(5, settings().max_examples // 8))
 @given(random_programs(layers=3), st.randoms(use_true_random=False), random_thresholds())
 def test_whatever_way_is_taken(given: RandomProgram, random: Random, chosen: Thresholds) -> None:
-    with thresholds.using(chosen):
+    with thresholds.override(chosen):
         follow(given, random)

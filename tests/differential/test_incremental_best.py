@@ -105,6 +105,6 @@ ANEW = ("two values", "of all", "texts")
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_best_values(name: str) -> None:
-    with thresholds.using(recompute_least=100_000):
+    with thresholds.override(recompute_least=100_000):
         anew = follow(PROGRAMS[name], Random(name))
     assert (anew > 0) == (name in ANEW)

@@ -40,7 +40,7 @@ def test_crossing_gives_what_joining_row_by_row_gives(
         for r2, c2, y in found
         if (r, c) == (r2, c2)
     ]
-    with thresholds.using(crossing=room):
+    with thresholds.override(crossing=room):
         parts = list(groups.crossed(frontier(joined, "#y")))
     assert all(part.rows <= room for part in parts)
     assert Counter(row for part in parts for row in rows(part, "ey")) == Counter(
@@ -64,7 +64,7 @@ def test_a_group_goes_through_the_joins_once(monkeypatch: pytest.MonkeyPatch) ->
     db.add("given", [(owner, owner % 3) for owner in range(5000)])
     db.add("opens", opens)
     db.add("hides", [(door, door % 6) for door in range(40)])
-    with thresholds.using(shape=1 << 62):  # in rounds
+    with thresholds.override(shape=1 << 62):  # in rounds
         out = db.run(
             """
             database({given(Owner: integer, Key: integer), opens(Key: integer, Door: integer),

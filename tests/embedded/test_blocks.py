@@ -13,7 +13,7 @@ from caladan.fixpoint.shapes.blocks import (
     PairedTest,
     PlaceTest,
     Trail,
-    searched,
+    search_rows,
 )
 from caladan.fixpoint.shapes.pairs import Declined, Pairs, ShapeLimits, distinct
 from caladan.program import thresholds
@@ -72,7 +72,7 @@ def test_blocks_reach_what_a_search_from_each_source_does(edges: int, operator: 
         Trail(graphs[0], may, (), (above, beside)),
         Trail(graphs[1], None, (PlaceTest(0, NODES, AskedTest(asked)),), ()),
     ]
-    layout = searched(exits, trails, NODES, LIMITS)
+    layout = search_rows(exits, trails, NODES, LIMITS)
     assert layout is not None
     found = {pair for block in layout.blocks() for pair in zip(*map(list, block), strict=True)}
     anyone = np.ones(SOURCES, np.bool_)
@@ -85,15 +85,17 @@ def test_rows_are_ranges_or_bits_whichever_is_smaller() -> None:
     sources = np.arange(700, dtype=np.uint32)
     chain = sources[:-1], sources[1:]
     may = np.ones(700, np.bool_)
-    assert isinstance(searched((sources, sources), [Trail(chain, may)], 700, LIMITS), RangeRows)
+    assert isinstance(search_rows((sources, sources), [Trail(chain, may)], 700, LIMITS), RangeRows)
     ragged = some_pairs(5, 700, 700, 100_000)
-    assert isinstance(searched(ragged, [Trail(chain, ~may)], 700, LIMITS), BitRows)
-    assert searched(ragged, [Trail(chain, may)], 700, ShapeLimits(1 << 16, 1, LIMITS.stop)) is None
+    assert isinstance(search_rows(ragged, [Trail(chain, ~may)], 700, LIMITS), BitRows)
+    assert (
+        search_rows(ragged, [Trail(chain, may)], 700, ShapeLimits(1 << 16, 1, LIMITS.stop)) is None
+    )
 
 
 def test_too_many_questions_decline() -> None:
     sources = np.arange(700, dtype=np.uint32)
     test = AskedTest(lambda some, nodes: np.ones((len(some), len(nodes)), np.bool_))
     trail = Trail((sources[:-1], sources[1:]), None, (), (PlaceTest(0, 700, test),))
-    with thresholds.using(shape_tests=1000), pytest.raises(Declined, match="pairs to test"):
-        searched((sources, sources), [trail], 700, LIMITS)
+    with thresholds.override(shape_tests=1000), pytest.raises(Declined, match="pairs to test"):
+        search_rows((sources, sources), [trail], 700, LIMITS)

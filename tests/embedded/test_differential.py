@@ -44,7 +44,7 @@ WAYS: dict[str, dict[str, Any]] = {
 def test_embedded_agrees_with_the_reference(way: str, given: RandomProgram) -> None:
     wanted = run("reference", given.program, given.facts)
     threads = 2 if way == "two threads" else None
-    with thresholds.using(**WAYS[way]):
+    with thresholds.override(**WAYS[way]):
         check_same(run("embedded", given.program, given.facts, threads=threads), wanted, given)
 
 
@@ -54,7 +54,7 @@ def test_recursion_is_the_same_with_any_thresholds(
 ) -> None:
     """Non-linear rules among others, over hubs, chains, rings, complete graphs and nothing."""
     wanted = run("reference", given.text, given.facts)
-    with thresholds.using(chosen):
+    with thresholds.override(chosen):
         got = run("embedded", given.text, given.facts, threads=threads)
     for one, other in zip(got, wanted, strict=True):
         assert (different := difference(one, other)) is None, different
@@ -70,7 +70,7 @@ def test_no_threshold_changes_an_answer(
     given: RandomProgram, chosen: Thresholds, threads: int, search: str | None
 ) -> None:
     wanted = run("reference", given.program, given.facts)
-    with thresholds.using(chosen):
+    with thresholds.override(chosen):
         got = run("embedded", given.program, given.facts, threads=threads, search=search)
     check_same(got, wanted, given)
 
@@ -83,7 +83,7 @@ def test_what_is_rewritten_means_what_was_written(given: WrittenCase, chosen: Th
         wanted = run("reference", given.text, given.facts)
     except caladan.CaladanError:
         reject()  # a division by zero, or a number past its range
-    with thresholds.using(chosen):
+    with thresholds.override(chosen):
         got = run("embedded", given.text, given.facts)
     for one, other in zip(got, wanted, strict=True):
         assert (different := difference(one, other)) is None, different

@@ -32,7 +32,7 @@ def check(given: Recursion, chosen: Thresholds | None = None) -> None:
         wanted = run("reference", given.text, given.facts)
     except caladan.CaladanError:
         reject()
-    with thresholds.using(chosen):
+    with thresholds.override(chosen):
         got = run("embedded", given.text, given.facts)
     for one, other in zip(got, wanted, strict=True):
         assert (different := difference(one, other)) is None, different

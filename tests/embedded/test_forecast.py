@@ -12,7 +12,7 @@ from tests.programs.corpus import Folder, folders, in_turn
 
 import caladan
 from caladan.engines.embedded.engine import given_facts
-from caladan.explain.embedded import waiting
+from caladan.explain.embedded import list_waiting
 from caladan.fixpoint import blueprint as blueprints
 from caladan.fixpoint.blueprint import blueprint, said
 from caladan.fixpoint.forecast import CliqueForecast, Forecast, forecast
@@ -61,7 +61,7 @@ def compare_arrangements(told: Forecast, stats: Stats) -> None:
     But for what only a run decides, of relations that are told: orders, or views alone.
     """
     relations = told.plan.program.relations
-    later = waiting(told, is_decided=True)
+    later = list_waiting(told, is_decided=True)
     orders = {name for what, names in later.items() if "views that" not in what for name in names}
     viewed = {name for names in later.values() for name in names}
     wanted: dict[str, set[tuple[str, ...]]] = {}
@@ -97,7 +97,7 @@ WAYS: dict[str, dict[str, int]] = {
 
 @pytest.mark.parametrize(("folder", "way"), in_turn(folders(), *WAYS.values()))
 def test_program(folder: Folder, way: dict[str, int]) -> None:
-    with thresholds.using(**way), caladan.connect("embedded") as db:
+    with thresholds.override(**way), caladan.connect("embedded") as db:
         for relation, path in folder.facts.items():
             db.add(relation, path)
         with warnings.catch_warnings():
@@ -222,4 +222,4 @@ def test_a_program_without_rules() -> None:
 
 
 def test_doctests() -> None:
-    assert doctest.testmod(blueprints) == (0, 5)
+    assert doctest.testmod(blueprints) == (0, 10)

@@ -43,7 +43,7 @@ def test_memory_goes_by_the_number_of_facts(names: list[str], computed: bool) ->
         db.add("f", OTHERS)
         goal = f" query p({', '.join('ABCD'[:arity])})."
         tracemalloc.start()
-        with warnings.catch_warnings(), thresholds.using(shape=0):
+        with warnings.catch_warnings(), thresholds.override(shape=0):
             warnings.simplefilter("ignore", caladan.CaladanWarning)
             with suppress(caladan.CaladanError):  # limits and overflows are not what is tested
                 db.run(DECLARED.format("long") + rule + goal, timeout=5, max_facts=100_000)

@@ -190,7 +190,7 @@ def data_of(e: Pairs, f: Pairs) -> dict[str, Iterable[object]]:
 @given(e=pairs(), f=pairs())
 def test_rules_on_top_of_a_layout(name: str, e: Pairs, f: Pairs) -> None:
     data = data_of(e, f)
-    with thresholds.using(shape=0):
+    with thresholds.override(shape=0):
         found, strategies = answers("embedded", ON_TOP[name], data)
     assert strategies[0] in ("condensed", "blocks")
     assert found == answers("reference", ON_TOP[name], data)[0]
@@ -201,7 +201,7 @@ def test_rules_on_top_of_a_layout(name: str, e: Pairs, f: Pairs) -> None:
 @given(e=pairs(), f=pairs())
 def test_nothing_of_a_layout_is_listed(name: str, e: Pairs, f: Pairs) -> None:
     data = data_of(e, f)
-    with thresholds.using(shape=0, folded=0, shape_block=500, shape_split=1 << 30):
+    with thresholds.override(shape=0, folded=0, shape_block=500, shape_split=1 << 30):
         found, strategies = answers("embedded", OVERLAID[name], data)
     assert "overlay" in strategies
     assert found == answers("reference", OVERLAID[name], data)[0]
@@ -391,7 +391,7 @@ IN_ROUNDS = ("a division that rounds never make",)
 @given(e=pairs(), f=pairs())
 def test_one_thing_more_in_the_rules(name: str, e: Pairs, f: Pairs) -> None:
     data = data_of(e, f)
-    with thresholds.using(shape=0, shape_block=20):
+    with thresholds.override(shape=0, shape_block=20):
         found, strategies = answers("embedded", EXTRA[name], data)
     assert found == answers("reference", EXTRA[name], data)[0]
     if name not in IN_ROUNDS:
@@ -435,7 +435,7 @@ CLOSURES_OF_CLOSURES = {
 @given(e=pairs(), f=pairs())
 def test_closures_of_closures(name: str, e: Pairs, f: Pairs) -> None:
     data = data_of(e, f)
-    with thresholds.using(shape=0, folded=0):
+    with thresholds.override(shape=0, folded=0):
         found, strategies = answers("embedded", CLOSURES_OF_CLOSURES[name], data)
     assert "rounds" not in strategies
     assert found == answers("reference", CLOSURES_OF_CLOSURES[name], data)[0]
@@ -468,7 +468,7 @@ def test_a_limit_on_rounds_stops_where_rounds_would(
     data = data_of(e, f)
 
     def outcome(shape: int) -> list[set[tuple[object, ...]]] | str:
-        with thresholds.using(shape=shape):
+        with thresholds.override(shape=shape):
             try:
                 return answers("embedded", LIMITED[name], data, max_rounds=rounds)[0]
             except caladan.CaladanError as stopped:
@@ -562,7 +562,7 @@ NO_SUMS = {
 def test_sums_along_steps(name: str, e: Pairs, f: Pairs) -> None:
     data = data_of(e, f)
     text = {**SUMS, **NO_SUMS}[name]
-    with thresholds.using(shape=0, block=5):
+    with thresholds.override(shape=0, block=5):
         found, strategies = answers("embedded", text, data)
     assert found == answers("reference", text, data)[0]
     assert strategies == (["best-first"] if name in SUMS else ["rounds"])
@@ -605,7 +605,7 @@ NO_LABELS = {
 def test_labels_along_steps(name: str, e: Pairs, f: Pairs) -> None:
     data = data_of(e, f)
     text = {**LABELS, **NO_LABELS}[name]
-    with thresholds.using(shape=0, block=5):
+    with thresholds.override(shape=0, block=5):
         found, strategies = answers("embedded", text, data)
     assert found == answers("reference", text, data)[0]
     assert strategies[0] == ("best-first" if name in LABELS else "rounds")
@@ -629,10 +629,10 @@ def test_a_side_larger_than_its_layout_is_not_solved() -> None:
     )
     data = {"e": steps, "def": [(i, i % 7) for i in range(300)]}
     data["use"] = [(i, i * i % 7) for i in range(300)]
-    with thresholds.using(shape=0, folded=1):
+    with thresholds.override(shape=0, folded=1):
         plain, strategies = answers("embedded", text, data)
         assert strategies == ["blocks", "overlay"]
-        with thresholds.using(shape_join=0):
+        with thresholds.override(shape_join=0):
             declined, strategies = answers("embedded", text, data)
     assert strategies == ["blocks"]
     assert plain == declined
@@ -647,7 +647,7 @@ def test_generations_of_many_small_families(test: str) -> None:
     text += f"sg(X, Y) <- e(A, X), sg(A, B), e(B, Y){test}. query sg(X, Y)."
     expected = answers("reference", text, {"e": pairs})[0]
     for wanted, chosen in (("blocks", {}), ("rounds", {"shape_matrix": 0, "shape_empty": 1})):
-        with thresholds.using(**chosen):
+        with thresholds.override(**chosen):
             found, strategies = answers("embedded", text, {"e": pairs})
         assert (found, strategies) == (expected, [wanted])
 
@@ -683,9 +683,9 @@ def test_tests_of_more_rows_than_a_block_has(name: str) -> None:
     tree = [((i - 1) // 2, i) for i in range(1, 700)]
     chain = [(i, i + 1) for i in range(700) if i % 7]
     data = data_of(chain, tree)
-    with thresholds.using(shape=0, shape_matrix=1 << 20):
+    with thresholds.override(shape=0, shape_matrix=1 << 20):
         found, strategies = answers("embedded", BEYOND_A_BLOCK[name], data)
     assert "rounds" not in strategies
-    with thresholds.using(shape=1 << 40):
+    with thresholds.override(shape=1 << 40):
         assert found == answers("embedded", BEYOND_A_BLOCK[name], data)[0]
     assert len({x for x, *_ in found[0]}) > 512

@@ -89,5 +89,5 @@ def test_odd_literals(program: str) -> None:
     for seed in range(6):
         expected = _answers("reference", program, seed)
         for name, chosen in WAYS.items():
-            with thresholds.using(**chosen):
+            with thresholds.override(**chosen):
                 assert _answers("embedded", program, seed) == expected, (name, seed)

@@ -84,8 +84,8 @@ def test_products_give_what_solutions_do(
     name: str, e: list[tuple[int, int]], f: list[tuple[int, int]], room: int, held: int
 ) -> None:
     program = PROGRAMS[name]
-    never = thresholds.using(product_pair=1e12, small=1, shape=1 << 40)
-    always = thresholds.using(
+    never = thresholds.override(product_pair=1e12, small=1, shape=1 << 40)
+    always = thresholds.override(
         product_pair=0.0, product_word=0.0, product_rows=0, product_bytes=held,
         room=room, small=1, shape=1 << 40,
     )  # fmt: skip
@@ -98,7 +98,7 @@ def test_products_give_what_solutions_do(
 @pytest.mark.parametrize("name", ["a join", "brackets", "a test of the head", "negation"])
 def test_products_are_taken_where_facts_are_dense(name: str, taken: list[bool]) -> None:
     dense = [(x, y) for x in range(NODES) for y in range(NODES) if (x * y) % 3 == 0]
-    with thresholds.using(product_pair=0.5, product_rows=8, small=1, shape=1 << 40):
+    with thresholds.override(product_pair=0.5, product_rows=8, small=1, shape=1 << 40):
         found = answers(PROGRAMS[name], dense, dense, "embedded")
     assert any(taken)
     if name == "a join":
@@ -119,9 +119,9 @@ def test_groups_may_be_crossed_before_the_last_lookup(
 ) -> None:
     program = "p(A, F, H) <- e(A, X), f(X, F), e(F, Y), f(Y, H). query p(A, F, H)."
     grouping = {"grouping": 1, "grouping_pays": 0, "repeats": 1}
-    with thresholds.using(cross_first=1 << 40, **grouping):
+    with thresholds.override(cross_first=1 << 40, **grouping):
         behind = answers(program, e, f, "embedded")
-    with thresholds.using(cross_first=first, product_pair=0.0, product_word=0.0, **grouping):
+    with thresholds.override(cross_first=first, product_pair=0.0, product_word=0.0, **grouping):
         assert answers(program, e, f, "embedded") == behind
 
 
@@ -135,7 +135,7 @@ def test_tests_that_are_put_off_in_some_batches_are_made_in_them() -> None:
     for pair in (1e12, 0.0):
         with (
             cal.connect("embedded") as db,
-            thresholds.using(product_pair=pair, product_word=0.0, product_rows=0, room=7),
+            thresholds.override(product_pair=pair, product_word=0.0, product_rows=0, room=7),
         ):
             db.add("e", e)
             db.add("f", f)

@@ -53,7 +53,7 @@ def session(engine: str) -> Any:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_the_reference(name: str) -> None:
     text = PROGRAMS[name]
-    with thresholds.using(projection=1):
+    with thresholds.override(projection=1):
         found = sorted(session("embedded").run(text).answer.rows())
     assert found == sorted(session("reference").run(text).answer.rows())
 
@@ -61,7 +61,7 @@ def test_as_the_reference(name: str) -> None:
 def test_one_after_another() -> None:
     """A session whose programs read other columns each time, forwards and backwards."""
     expected = {n: sorted(session("reference").run(t).answer.rows()) for n, t in PROGRAMS.items()}
-    with thresholds.using(projection=1):
+    with thresholds.override(projection=1):
         db = session("embedded")
         for name in (*PROGRAMS, *reversed(PROGRAMS)):
             assert sorted(db.run(PROGRAMS[name]).answer.rows()) == expected[name]

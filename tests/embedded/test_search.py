@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import caladan
-from caladan.join import guided
+from caladan.join import adaptive
 from caladan.join.estimates import GRADES
 from caladan.join.search import find
 
@@ -25,13 +25,13 @@ query ways(X, N).
 @pytest.mark.parametrize("grade", GRADES)
 def test_every_grade_gives_the_same(grade: str, monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[str] = []
-    solve = guided.solve
+    solve = adaptive.solve
 
     def noted(*arguments: Any, grade: str, **options: Any) -> object:
         searches.append(grade)
         return solve(*arguments, grade=grade, **options)
 
-    monkeypatch.setattr(guided, "solve", noted)
+    monkeypatch.setattr(adaptive, "solve", noted)
     db = caladan.connect("embedded")
     db.add("arc", ARCS)
     plain = [sorted(answer.rows()) for answer in db.run(CYCLES).answers]

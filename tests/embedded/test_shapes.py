@@ -17,16 +17,16 @@ from caladan.columns.domains import Domain, OffsetDomain
 from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.layout import Layout, Mask, Words
 from caladan.columns.matrices import BitRows, RangeRows
-from caladan.engines.reference.body import Facts, solutions
+from caladan.engines.reference.body import FactStore, solutions
 from caladan.fixpoint.blueprint import closure_of
-from caladan.fixpoint.shapes.closure import Way, carried
+from caladan.fixpoint.shapes.closure import Way, close_pairs
 from caladan.fixpoint.shapes.evaluate import solve_closure
 from caladan.fixpoint.shapes.generations import classes
 from caladan.fixpoint.shapes.pairs import Declined, Interrupted, Pairs, ShapeLimits, distinct
 from caladan.join.expressions import Evaluator
 from caladan.language import parse
 from caladan.pipeline import compile_program
-from caladan.plan.literals import Literal
+from caladan.plan.literals import CoreLiteral
 from caladan.plan.recursion import Closure
 from caladan.program import Atom, Comparison, Variable, thresholds
 from caladan.program.kinds import Kind
@@ -156,7 +156,7 @@ class Given:
         self.program = program
         given = {name: facts.get(name, set()) for name in program.relations}
         given |= {name: set(rows) for name, rows in program.facts.items()}
-        self.facts = Facts(given)
+        self.facts = FactStore(given)
 
     def start(self, clique: DeltaClique) -> None:
         """Derive the exit facts of a clique."""
@@ -195,7 +195,7 @@ class Given:
     def holds(
         self,
         rule: CoreRule,
-        literals: Sequence[Literal],
+        literals: Sequence[CoreLiteral],
         columns: Mapping[str, Words],
         shape: tuple[int, int],
     ) -> Mask:
@@ -204,7 +204,7 @@ class Given:
         rows = list(zip(*(flat[n].tolist() for n in names), strict=True))
         tested = tuple(each for each in literals if isinstance(each, CoreAtom))
         known = {each.relation: set(self.facts[each.relation]) for each in tested}
-        given = Facts({**known, "given": set(rows)})
+        given = FactStore({**known, "given": set(rows)})
         atoms = (CoreAtom("given", tuple(Variable(n) for n in names)), *tested)
         comparisons = tuple(each for each in literals if isinstance(each, Comparison))
         arguments = tuple(Variable(n) for n in names)
@@ -242,7 +242,7 @@ def limits(budget: int = 1 << 28, threads: int = 2, stop: int = 0) -> ShapeLimit
 
 @pytest.fixture(scope="module", autouse=True)
 def however_few() -> Iterator[None]:
-    with thresholds.using(shape=0):
+    with thresholds.override(shape=0):
         yield
 
 
@@ -354,7 +354,7 @@ def test_every_way_gives_the_same(exits: Edges, step: Edges, same: bool, threads
     start = pairs_of(exits)
     along = start if same else pairs_of(step)
     ways: list[Way] = ["bits", "ranges"] if same or exits == step else ["bits", "ranges", "search"]
-    answers = [carried(start, along, limits(threads=threads), way=way) for way in ways]
+    answers = [close_pairs(start, along, limits(threads=threads), way=way) for way in ways]
     assert all(answer is not None for answer in answers)
     assert len({frozenset(rows_of(answer, 2)) for answer in answers}) == 1
 
@@ -369,13 +369,13 @@ def test_a_way_is_chosen_by_density() -> None:
     chain = pairs_of({(v + 1, v) for v in range(40_000)})
     sources, sinks = random_pairs(1_500, 90_000, seed=1)
     scattered = (sources + np.uint32(1_500), sinks)
-    assert isinstance(carried(chain, chain, limits()), RangeRows)
-    assert isinstance(carried(scattered, scattered, limits()), BitRows)
+    assert isinstance(close_pairs(chain, chain, limits()), RangeRows)
+    assert isinstance(close_pairs(scattered, scattered, limits()), BitRows)
 
 
 def test_a_long_chain_takes_little_memory() -> None:
     chain = pairs_of({(v, v + 1) for v in range(100_000)})
-    answer = carried(chain, chain, limits())
+    answer = close_pairs(chain, chain, limits())
     assert answer is not None
     assert answer.count() == 100_000 * 100_001 // 2
     assert answer.nbytes < 4 << 20
@@ -383,7 +383,7 @@ def test_a_long_chain_takes_little_memory() -> None:
 
 def test_strongly_connected_nodes_share_a_row() -> None:
     ring = pairs_of({(v, (v + 1) % 5000) for v in range(5000)})
-    answer = carried(ring, ring, limits())
+    answer = close_pairs(ring, ring, limits())
     assert answer is not None
     assert answer.count() == 5000 * 5000
     assert answer.nbytes < 200_000
@@ -391,7 +391,7 @@ def test_strongly_connected_nodes_share_a_row() -> None:
 
 def test_a_small_budget_declines() -> None:
     chain = pairs_of({(v, v + 1) for v in range(3000)})
-    assert carried(chain, chain, limits(budget=1000)) is None
+    assert close_pairs(chain, chain, limits(budget=1000)) is None
     assert classes(chain, chain, chain, limits(budget=1000)) is None
 
 
@@ -399,7 +399,7 @@ def test_few_pairs_decline_and_scattered_words_do_not() -> None:
     program = delta("tc(X, Y) <- e(X, Y). tc(X, Z) <- tc(X, Y), e(Y, Z).")
     few = Given(program, {"e": {(1, 2), (2, 3)}})
     few.start(recursive(program))
-    with thresholds.using(shape=100):
+    with thresholds.override(shape=100):
         assert evaluate_shape(recursive(program), program, few, limits()) is None
     far = Given(program, {"e": {(1, 2), (2, 1 << 31)}})
     far.start(recursive(program))
@@ -411,7 +411,7 @@ def test_few_pairs_decline_and_scattered_words_do_not() -> None:
 def test_a_raised_flag_interrupts() -> None:
     thick = pairs_of({(v + k, v) for v in range(8_000) for k in (1, 2)})
     with pytest.raises(Interrupted):
-        carried(thick, thick, limits(stop=1))
+        close_pairs(thick, thick, limits(stop=1))
     with pytest.raises(Interrupted):
         classes(thick, thick, thick, limits(stop=1))
 
@@ -439,7 +439,7 @@ def test_known_answers(data_dir: Path, file: str) -> None:
     first, second = (c.to_numpy().astype(np.uint32) for c in table.columns)
     arcs = distinct(first, second)
     closure_count, generations_count = KNOWN[file]
-    closed = carried(arcs, arcs, limits(1 << 30))
+    closed = close_pairs(arcs, arcs, limits(1 << 30))
     assert closed is not None and closed.count() == closure_count
     if generations_count is not None:
         answer = classes(siblings(arcs), arcs, arcs, limits(1 << 30))
@@ -466,7 +466,7 @@ def test_words_far_apart_make_no_long_arrays() -> None:
     """A few words near 2³² are looked for by searching: an array up to the last takes 16 GB."""
     import tracemalloc
 
-    from caladan.fixpoint.shapes.grid import Grid, _shared
+    from caladan.fixpoint.shapes.grid import Grid, _share_columns
     from caladan.fixpoint.shapes.pairs import NodePlace
 
     far = np.array([2**31 + 7, 2**32 - 2, 5, 2**31], np.uint32)
@@ -474,7 +474,7 @@ def test_words_far_apart_make_no_long_arrays() -> None:
     grid = Grid(place, place, [], [])
     tracemalloc.start()
     rows, columns = np.arange(4, dtype=np.uint32), np.array([3, 1], np.uint32)
-    found = _shared(grid, rows, columns)
+    found = _share_columns(grid, rows, columns)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found.tolist() == [-1, 1, -1, 0]

@@ -15,7 +15,7 @@ from caladan.program import thresholds
 
 @pytest.fixture
 def always() -> Iterator[None]:
-    with thresholds.using(shape=0):
+    with thresholds.override(shape=0):
         yield
 
 

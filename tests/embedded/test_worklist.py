@@ -53,7 +53,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return code, found
 
     monkeypatch.setattr(Worklist, "_enter", entered)
-    with thresholds.using(small_rounds=0, shape=NEVER):
+    with thresholds.override(small_rounds=0, shape=NEVER):
         yield codes
 
 
@@ -111,7 +111,7 @@ def test_arithmetic_is_that_of_the_reference(
     """
     given = {"start": [(value,) for value in start], "step": steps}
     wanted = outcome("reference", text, **given)
-    with thresholds.using(small_rounds=0):
+    with thresholds.override(small_rounds=0):
         assert outcome("embedded", text, **given) == wanted
 
 
@@ -179,7 +179,7 @@ def test_best_values_are_those_of_the_reference(
     given = {"arc": arcs, "from": [(s,) for s in starts]}
     wanted = run("reference", text, **given)
     told = Rounds()
-    with thresholds.using(small_rounds=0):
+    with thresholds.override(small_rounds=0):
         got = run("embedded", text, told, **given)
     assert sorted(got.answer.rows()) == sorted(wanted.answer.rows())
     assert got.stats.rounds == wanted.stats.rounds
@@ -231,7 +231,7 @@ def test_tails_grow_whatever_tells_what_is_in_them(
     text = FLOW.format(FLOWS[flow])
     given = {"arc": arcs, "from": sorted(starts)}
     wanted = run("reference", text, **given)
-    with thresholds.using(small_rounds=0, shape=NEVER, first_tail=0, machine_bits=bits):
+    with thresholds.override(small_rounds=0, shape=NEVER, first_tail=0, machine_bits=bits):
         got = run("embedded", text, **given)
     assert sorted(got.answer.rows()) == sorted(wanted.answer.rows())
     assert got.stats.rounds == wanted.stats.rounds
@@ -267,7 +267,7 @@ def test_a_large_delta_is_no_matter_for_the_machine(ended: list[int], patience: 
     database({arc(A: integer, B: integer)}).
     p(X, Y) <- arc(X, Y). p(X, Z) <- p(X, Y), p(Y, Z). query p(X, Y).
     """
-    with thresholds.using(small=4, first_tail=0, small_rounds=patience):
+    with thresholds.override(small=4, first_tail=0, small_rounds=patience):
         assert run("embedded", text, arc=chain(40)).answer.count() == 41 * 20
     assert not ended
 
@@ -314,7 +314,7 @@ def test_orders_are_measured_however_little_is_new(monkeypatch: pytest.MonkeyPat
     def noted(self: RulePlan) -> Any:
         steps = lasting(self)
         assert self._order is not None
-        orders.append([self.body.atoms[i].relation for i in self._order])
+        orders.append([self.body.atoms[i].relation for i in self._order.atoms])
         return steps
 
     monkeypatch.setattr(RulePlan, "lasting_steps", noted)
@@ -322,7 +322,7 @@ def test_orders_are_measured_however_little_is_new(monkeypatch: pytest.MonkeyPat
     text = """database({arc(A: integer, B: integer), start(A: integer, B: integer)}).
     to(A, B) <- start(A, B). to(A, B) <- to(A, C), arc(C, B). to(A, B) <- both(A, B).
     both(A, B) <- to(A, C), to(A, D), arc(C, B), arc(D, B), C ~= D. query to(A, B)."""
-    with thresholds.using(small_rounds=8):
+    with thresholds.override(small_rounds=8):
         out = run("embedded", text, arc=arcs, start=[(i, 7 * i) for i in range(5)])
     assert out.stats.cliques[0].tiny_rounds > 900
     assert out.answer.count() == sum(2002 - 7 * i for i in range(5))

@@ -37,5 +37,5 @@ def test_random_programs(found: RandomProgram, options: dict[str, Any]) -> None:
 @given(recursions(), OPTIONS)
 def test_recursions(found: Recursion, options: dict[str, Any]) -> None:
     """Over few facts, for which shapes and overlays are taken all the same."""
-    with thresholds.using(shape=1, folded=1):
+    with thresholds.override(shape=1, folded=1):
         check(found.text, found.facts, options)

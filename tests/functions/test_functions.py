@@ -24,7 +24,7 @@ from caladan.program.functions import (
     type_word,
 )
 from caladan.program.functions.row import ENGINES, WORDS
-from caladan.program.nested import Packed, Struct, plain, unpacked
+from caladan.program.nested import Packed, Struct, plain, unpack
 from caladan.program.values import fit
 
 IDS = [row.name for row in ROWS]
@@ -78,7 +78,7 @@ def resolved_with(row: FunctionRow, given: list[Any]) -> Resolved:
 
 def as_data(value: Any) -> Any:
     """A value as users have it in their data."""
-    return plain(unpacked(value)) if isinstance(value, Packed) else value
+    return plain(unpack(value)) if isinstance(value, Packed) else value
 
 
 def has_names(row: FunctionRow) -> bool:
@@ -161,7 +161,7 @@ def test_examples_over_columns(row: FunctionRow, grouping: int) -> None:
         return
     call_text, atom = relation(row)
     count = len(given) - row.takes_type
-    with cal.connect("embedded") as db, thresholds.using(grouping=grouping):
+    with cal.connect("embedded") as db, thresholds.override(grouping=grouping):
         db.add(f"d_{row.name}", [(i, *map(as_data, given[:count])) for i in (0, 1)])
         ((found,),) = db.run(
             f"p(X) <- {atom.replace('(0', '(_', 1)}, X = {call_text}. query p(X)."
@@ -213,7 +213,7 @@ def sql_literal(value: Any) -> str:
         case dt.date():
             return f"DATE '{value}'"
         case Packed():
-            return sql_literal(plain(unpacked(value)))
+            return sql_literal(plain(unpack(value)))
         case list():
             return f"[{', '.join(map(sql_literal, value))}]"
         case dict():

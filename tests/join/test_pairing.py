@@ -100,7 +100,7 @@ def outcome(engine: str, text: str, data: Rows) -> list[tuple[Any, ...]] | str:
 @pytest.mark.parametrize("name", PAIRED)
 def test_as_the_reference(name: str, narrowing: int) -> None:
     text = PAIRED[name]
-    with thresholds.using(narrowing=narrowing, key_bits=64 if narrowing else 0):
+    with thresholds.override(narrowing=narrowing, key_bits=64 if narrowing else 0):
         found = outcome("embedded", text, SMALL)
     assert found == outcome("reference", text, SMALL)
     assert len(found) > 0
@@ -109,7 +109,7 @@ def test_as_the_reference(name: str, narrowing: int) -> None:
 @pytest.mark.parametrize("name", NEAR_MISSES)
 def test_near_misses(name: str) -> None:
     text, data = NEAR_MISSES[name]
-    with thresholds.using(narrowing=0):
+    with thresholds.override(narrowing=0):
         assert outcome("embedded", text, data) == outcome("reference", text, data)
 
 

@@ -147,7 +147,7 @@ def test_as_the_reference(seed: int) -> None:
         changes = {n: draw.choice(v) for n, v in SMALL.items() if draw.random() < 0.3}
         search = {"search": draw.choice(list(GRADES))} if draw.random() < 0.3 else {}
         right = outcome("reference", text, made.data)
-        with thresholds.using(**changes):
+        with thresholds.override(**changes):
             found = outcome("embedded", text, made.data, **search)
         assert found == right, (text, made.data, changes, search)
 

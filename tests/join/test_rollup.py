@@ -81,7 +81,7 @@ def test_random_bodies(seed: int) -> None:
     drawn = random.Random(seed)
     for _ in range(8):
         text, data = _program(drawn)
-        with thresholds.using(worth_sampling=drawn.choice((0, 1000))):
+        with thresholds.override(worth_sampling=drawn.choice((0, 1000))):
             assert _outcome("embedded", text, data) == _outcome("reference", text, data), text
 
 

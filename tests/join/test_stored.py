@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from caladan.columns.relation import StoredRelation
+from caladan.join.adaptive import solve
 from caladan.join.constraints.atom import StoredAtom
 from caladan.join.frontier import Bindings
-from caladan.join.guided import solve
 from caladan.rules.body import Version
 
 

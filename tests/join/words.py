@@ -7,12 +7,12 @@ import numpy as np
 
 from caladan.columns.domains import OffsetDomain
 from caladan.columns.relation import StoredRelation
+from caladan.join.adaptive import solve
 from caladan.join.constraints.atom import StoredAtom
 from caladan.join.constraints.condition import NegatedAtom
 from caladan.join.constraints.protocol import BodyConstraint, JoinConstraint
 from caladan.join.constraints.values import ValueConstraint
 from caladan.join.frontier import Bindings
-from caladan.join.guided import solve
 from caladan.program.kinds import Kind
 from caladan.rules.body import Version
 

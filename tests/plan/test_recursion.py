@@ -171,7 +171,7 @@ def test_random_cliques(make: object) -> None:
             continue
         facts = random_facts(chance)
         expected, _ = answers("reference", f"{text} {query}", facts)
-        with thresholds.using(shape=0):
+        with thresholds.override(shape=0):
             found, strategies = answers("embedded", f"{text} {query}", facts)
         assert found == expected, (text, facts)
         solved += "rounds" not in strategies

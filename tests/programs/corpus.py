@@ -11,7 +11,7 @@ import pytest
 
 from caladan.language import parse
 from caladan.program import Program, Type, Value
-from caladan.program.nested import Packed, python, unpacked
+from caladan.program.nested import Packed, python, unpack
 from caladan.program.types import type_named
 from caladan.program.values import parse as parse_value
 
@@ -117,7 +117,7 @@ class Folder:
 def _value(field: str, type: Type) -> Any:
     """A field as rows have it: a list is a tuple there."""
     value = parse_value(field, type)
-    return python(unpacked(value), type) if isinstance(value, Packed) else value
+    return python(unpack(value), type) if isinstance(value, Packed) else value
 
 
 def in_turn(folders: Iterable[Folder], *settings: Any) -> list[Any]:

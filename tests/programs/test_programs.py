@@ -76,7 +76,7 @@ def test_what_once_failed(folder: Folder, request: pytest.FixtureRequest) -> Non
     else:
         db = caladan.connect("embedded" if strategy is None else request.getfixturevalue("spark"))
     threads = {"CALADAN_THREADS": str(replay["threads"])} if "threads" in replay else {}
-    with patch.dict(os.environ, threads), thresholds.using(**replay.get("thresholds", {})):
+    with patch.dict(os.environ, threads), thresholds.override(**replay.get("thresholds", {})):
         if (folder.path / "changes.json").exists():
             followed(db, folder)
             return

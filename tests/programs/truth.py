@@ -20,7 +20,8 @@ _RULE = re.compile(r"  \[(?:of )?rule (\d+)(?:, seed ([^\]]+?))?(?:, [^\]]*)?\]"
 _NO_SHAPE = "it is no closure: "
 _IF_SHAPED = "one task by solver"
 _SMALL = "Inputs of at most 2,000,000 facts in all are evaluated by one task"
-_STRATEGY = re.compile(r"\[([^\[\]]+)\] strategy: (\w+) \(")
+_STRATEGY = re.compile(r"\[([^\[\]]+)\](?:\[[\d,]+\])* strategy: (\w+) \(")
+_LOOPS = re.compile(r"\(Driver\) \[([^\[\]]+)\](?:\[[\d,]*\])+$", re.M)
 _RELATION = re.compile(r"(?:Distinct|HashAggregate) ([^,\n]+)(.*)$")
 _HOW = re.compile(r", strategy: (\w+) \(")
 
@@ -184,6 +185,7 @@ def check_arrangements(printed: str, stats: Stats, relations: set[str] | None = 
 
 def _check_spark(printed: str, stats: Stats) -> None:
     told = {tuple(names.split(", ")): how for names, how in _STRATEGY.findall(printed)}
+    told |= {tuple(names.split(", ")): "frame" for names in _LOOPS.findall(printed)}
     together = {name: how for names, how in told.items() for name in names if "Task [" in printed}
     inside = read_plan(printed)
     waiting = set(re.findall(r"^\[(.+)\] \w+, but", printed, re.M))

@@ -41,7 +41,7 @@ def written(folder: Path) -> Folder:
 
 
 def replayed(folder: Folder) -> None:
-    with thresholds.using(**folder.replay["thresholds"]):
+    with thresholds.override(**folder.replay["thresholds"]):
         answered(caladan.connect("embedded"), folder, search=folder.replay.get("search"))
 
 

@@ -118,7 +118,7 @@ ECHO = '#!/bin/sh\nfor argument in "$@"; do printf "<%s>" "$argument"; done\n'
 
 
 def test_wrapper_drops_one_argument_and_keeps_the_rest(tmp_path: Path) -> None:
-    home = java.wrapped(fake_java(tmp_path / "jdk", ECHO), environ(tmp_path))
+    home = java.wrap_java(fake_java(tmp_path / "jdk", ECHO), environ(tmp_path))
     arguments = ["-cp", "a b:c", java.UNAVAILABLE, "--add-opens=x/y", "", "$HOME", "Main", "*"]
     done = subprocess.run(
         [home / "bin" / "java", *arguments], capture_output=True, text=True, check=True
@@ -128,15 +128,15 @@ def test_wrapper_drops_one_argument_and_keeps_the_rest(tmp_path: Path) -> None:
 
 def test_wrapper_is_made_once(tmp_path: Path) -> None:
     executable = fake_java(tmp_path / "jdk", ECHO)
-    home = java.wrapped(executable, environ(tmp_path))
+    home = java.wrap_java(executable, environ(tmp_path))
     before = (home / "bin" / "java").stat()
-    assert java.wrapped(executable, environ(tmp_path)) == home
+    assert java.wrap_java(executable, environ(tmp_path)) == home
     assert (home / "bin" / "java").stat() == before
     assert list((home / "bin").iterdir()) == [home / "bin" / "java"]
 
 
 def test_wrapper_goes_elsewhere_where_the_cache_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file, so no directory can be made in it")
-    home = java.wrapped(fake_java(tmp_path / "jdk", ECHO), environ(tmp_path))
+    home = java.wrap_java(fake_java(tmp_path / "jdk", ECHO), environ(tmp_path))
     assert not home.is_relative_to(tmp_path / "cache")
     assert os.access(home / "bin" / "java", os.X_OK)

@@ -1,7 +1,9 @@
 """Bodies: made once from the checked rule, and read as they are."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -10,8 +12,8 @@ from tests.analysis.support import compiled
 import caladan
 from caladan.analysis.core import CoreRule
 from caladan.program import thresholds
-from caladan.rules import body as bodies
-from caladan.rules.body import Absence, Binding, Body, Scan, Version
+from caladan.rules import body as bodies, logical
+from caladan.rules.body import Absence, Body, BodyBinding, Scan, Version
 from caladan.rules.operators import Extend, Join, tree
 
 PACKAGE = Path(caladan.__file__).parent
@@ -35,30 +37,38 @@ def test_a_run_plans_every_rule_once(
 ) -> None:
     """One schedule for each atom that a rule starts from, whoever asks."""
     calls: Counter[tuple[int, int | None]] = Counter()
-    known = bodies.schedule
+    known = bodies.body_in_order
 
-    def counted(rule: CoreRule, first: int | None) -> object:
-        calls[rule.place, first] += 1
-        return known(rule, first)
+    def counted(rule: CoreRule, scans: Sequence[Scan], *rest: Any) -> Body:
+        new = (i for i, scan in enumerate(scans) if scan.version is Version.DELTA)
+        calls[rule.place, next(new, 0)] += 1
+        return known(rule, scans, *rest)
 
     db = caladan.connect("embedded")
     db.add("arc", [(1, 2), (2, 3), (3, 4)])
-    with patch.object(bodies, "schedule", counted):
+    with (
+        patch.object(bodies, "body_in_order", counted),
+        patch.object(logical, "body_in_order", counted),
+    ):
         assert db.run(program)["tc"].count() == 6
     assert calls == planned
 
 
 def test_a_shape_plans_its_links_once() -> None:
     calls: list[CoreRule] = []
-    known = bodies.schedule
+    known = bodies.body_in_order
 
-    def counted(rule: CoreRule, first: int | None) -> object:
+    def counted(rule: CoreRule, *rest: Any) -> Body:
         calls.append(rule)
-        return known(rule, first)
+        return known(rule, *rest)
 
     db = caladan.connect("embedded")
     db.add("arc", [(1, 2), (2, 3), (3, 4)])
-    with thresholds.using(shape=0), patch.object(bodies, "schedule", counted):
+    with (
+        thresholds.override(shape=0),
+        patch.object(bodies, "body_in_order", counted),
+        patch.object(logical, "body_in_order", counted),
+    ):
         assert db.run(CLOSURE)["tc"].count() == 6
     assert [rule.place for rule in calls] == [0, 1, 1]  # two rules, and the steps of the closure
 
@@ -113,11 +123,11 @@ def test_a_tree_is_a_view_of_its_body() -> None:
     assert plan.input.binding is body.bindings[0]
     join = plan.input.input
     assert isinstance(join, Join)
-    assert join.parts == tuple(p for p in body.parts if not isinstance(p, Binding))
+    assert join.parts == tuple(p for p in body.parts if not isinstance(p, BodyBinding))
     assert [p for p in join.parts if isinstance(p, Scan)] == list(body.atoms)
 
 
-def test_trees_are_for_explain_and_frames() -> None:
+def test_trees_are_for_the_compiler_and_frames() -> None:
     readers = {
         str(path.relative_to(PACKAGE))
         for path in PACKAGE.rglob("*.py")
@@ -126,4 +136,6 @@ def test_trees_are_for_explain_and_frames() -> None:
     assert {each for each in readers if not each.startswith("explain/")} == {
         "pipeline.py",
         "engines/spark/frame/operators.py",
+        "rules/delta.py",
+        "rules/logical.py",
     }

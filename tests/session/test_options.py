@@ -26,7 +26,7 @@ from caladan.program.options import (
     LanguageName,
     Options,
     RunOptions,
-    checked,
+    check_options,
 )
 
 PROGRAM = "p(1). query p(X)."
@@ -75,7 +75,7 @@ def test_what_makes_no_sense(given: dict[str, Any], told: str, engine: str) -> N
 
 def test_all_that_makes_no_sense_is_told_at_once() -> None:
     with pytest.raises(cal.CaladanError) as caught:
-        checked({"timeout": "5", "max_facts": 0, "stratgy": "frame"})
+        check_options({"timeout": "5", "max_facts": 0, "stratgy": "frame"})
     assert [d.message.partition(" ")[0] for d in caught.value.diagnostics] == [
         "timeout", "max_facts", "there",
     ]  # fmt: skip
@@ -85,18 +85,24 @@ def test_all_that_makes_no_sense_is_told_at_once() -> None:
 def test_near_names_are_offered() -> None:
     for given, near in ({"strategy": "mesh"}, "meshed"), ({"search": "pual"}, "paul"):
         with pytest.raises(cal.CaladanError, match=f"did you mean `{near}`"):
-            checked(given)
+            check_options(given)
 
 
 def test_what_makes_sense() -> None:
-    assert checked({}) == Options()
-    assert checked(dict.fromkeys(get_type_hints(RunOptions))) == Options()
-    assert checked({"timeout": np.float32(2), "max_rounds": np.int64(3)}) == Options(3, timeout=2.0)
-    assert checked({"timeout": float("inf")}).timeout is None
-    assert checked({"memory": "4g"}).memory == checked({"memory": 4 << 30}).memory == 4 << 30
-    assert checked({"memory": "512"}).memory == 512
-    assert checked({"checkpoint": Path("there")}).checkpoint == str(Path("there").absolute())
-    assert checked({"checkpoint": "s3://a/b"}).checkpoint == "s3://a/b"
+    assert check_options({}) == Options()
+    assert check_options(dict.fromkeys(get_type_hints(RunOptions))) == Options()
+    assert check_options({"timeout": np.float32(2), "max_rounds": np.int64(3)}) == Options(
+        3, timeout=2.0
+    )
+    assert check_options({"timeout": float("inf")}).timeout is None
+    assert (
+        check_options({"memory": "4g"}).memory
+        == check_options({"memory": 4 << 30}).memory
+        == 4 << 30
+    )
+    assert check_options({"memory": "512"}).memory == 512
+    assert check_options({"checkpoint": Path("there")}).checkpoint == str(Path("there").absolute())
+    assert check_options({"checkpoint": "s3://a/b"}).checkpoint == "s3://a/b"
 
 
 def test_the_names_are_those_of_the_search() -> None:
@@ -191,10 +197,10 @@ def test_engines_are_asked_only_what_all_of_them_answer() -> None:
 
 def test_grades_have_plain_names() -> None:
     for plain, seed in GRADE_ALIASES.items():
-        assert checked({"search": plain}).search == seed
+        assert check_options({"search": plain}).search == seed
         assert grade_named(plain).name == seed
     with pytest.raises(CaladanError, match="did you mean `exact`"):
-        checked({"search": "exct"})
+        check_options({"search": "exct"})
 
 
 def test_names_are_literal_types() -> None:

@@ -265,8 +265,8 @@ def test_work_that_is_given_up_ends_when_it_looks() -> None:
         finally:
             ended.set()
 
-    with clock.running(0.1), pytest.raises(clock.TimeOver):
-        clock.attended(work)
+    with clock.run_clock(0.1), pytest.raises(clock.TimeOver):
+        clock.wait_for(work)
     assert ended.wait(5)
 
 
@@ -281,7 +281,7 @@ def test_ctrl_c_that_a_library_swallowed() -> None:
     # PySpark has a handler of its own, if another test has a session in this process.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with clock.running(None):
+        with clock.run_clock(None):
             with contextlib.suppress(KeyboardInterrupt):
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(5)

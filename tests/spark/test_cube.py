@@ -156,13 +156,13 @@ def test_few_facts_are_joined_and_in_rounds_unless_they_meet_at_a_hub(
     cells: list[int],
 ) -> None:
     by_cells: list[int] = []
-    solved = spread.solved
+    solved = spread.solve_cells
 
     def seen(body: Any, atoms: Any, columns: Any, cells: int, samples: Any = None) -> Any:
         by_cells.append(cells)
         return solved(body, atoms, columns, cells, samples)
 
-    monkeypatch.setattr(spread, "solved", seen)
+    monkeypatch.setattr(spread, "solve_cells", seen)
     for place in (choice, spread):
         monkeypatch.setattr(place, "PAIRS", 80_000)
     outer = range(1, ends + 1)

@@ -11,7 +11,7 @@ import pytest
 
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
-from caladan.engines.spark.tasks.folded import folded_of, listed, save, table_lister
+from caladan.engines.spark.tasks.folded import folded_of, list_facts, save, table_lister
 from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.program.events import Listener
@@ -78,7 +78,7 @@ def test_many_facts_are_listed_some_at_a_time(
     files = save(table, str(tmp_path), 2, 1)
     (keys,) = files.files
     rows = pq.read_table(keys).column("row")
-    lists = list(listed(rows, ["", "", files.matrix]))
+    lists = list(list_facts(rows, ["", "", files.matrix]))
     assert sum(map(len, lists)) == len(rows)
     assert max(len(each.values) for each in lists) <= 1_500
     assert sum(len(each.values) for each in lists) == table.count()

@@ -67,7 +67,7 @@ def test_the_active_session_stays(spark: SparkSession) -> None:
 
 def test_frames_move(spark: SparkSession) -> None:
     other = child(spark)
-    moved = internals.rehomed(other.range(3), spark)
+    moved = internals.rehome(other.range(3), spark)
     assert moved is not None
     assert moved.sparkSession is spark
     assert moved.count() == 3
@@ -78,7 +78,7 @@ def test_what_spark_knows_of_a_frame(spark: SparkSession) -> None:
     assert internals.estimated_bytes(spark.range(100)) == 800
     assert "== Physical Plan ==" in internals.plan_text(frame)
     frame.collect()
-    assert internals.observed(frame, "seen", 1) == (100,)
+    assert internals.read_observed(frame, "seen", 1) == (100,)
 
 
 def test_checkpoints_show_their_rdd(spark: SparkSession) -> None:
@@ -123,7 +123,7 @@ def staged(tmp_path: Path, spark: SparkSession) -> Any:
 
 
 def test_files_are_described(spark: SparkSession, tmp_path: Path) -> None:
-    frame = internals.described(staged(tmp_path, spark), description(100, (3, ("c0",))))
+    frame = internals.describe_frame(staged(tmp_path, spark), description(100, (3, ("c0",))))
     assert [field.nullable for field in frame.schema] == [False, False]
     assert internals.estimated_bytes(frame) == 1600
     named = frame.toDF("A", "B")
@@ -142,7 +142,7 @@ def test_files_are_described(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_what_is_computed_is_described(spark: SparkSession) -> None:
     listed: Any = spark.range(2).select("id", (sf.col("id") * 2).alias("c1"))
-    frame = internals.described(
+    frame = internals.describe_frame(
         listed.mapInArrow(_same, "c0 long, c1 long"), description(2_000_000)
     )
     assert [field.nullable for field in frame.schema] == [False, False]
@@ -153,7 +153,7 @@ def test_what_is_computed_is_described(spark: SparkSession) -> None:
     by_itself = frame.join(frame.toDF("x", "y"), sf.expr("c0 = x"))
     assert "BroadcastHashJoin" not in _physical(by_itself)
     held = frame.localCheckpoint()
-    again = internals.described(held, description(3_000_000, (1, ("c0",))))
+    again = internals.describe_frame(held, description(3_000_000, (1, ("c0",))))
     assert internals.estimated_bytes(again) == 48_000_000
     assert internals.estimated_bytes(held) != 48_000_000  # it is a copy
 

@@ -1,6 +1,6 @@
 """How relations are spread over partitions."""
 
-from caladan.engines.spark.choice import FULL, SMALL, WAVES, partitioning, partitions
+from caladan.engines.spark.choice import FULL, SMALL, WAVES, find_partitioning, partitions
 from caladan.language import parse
 from caladan.pipeline import compile_program
 
@@ -10,7 +10,7 @@ ARCS = "database({arc(A: integer, B: integer)}).\n"
 def keys(text: str, relation: str) -> tuple[int, ...]:
     delta = compile_program(parse(ARCS + text), {}, {}).delta
     clique = next(c for c in delta.cliques if relation in c.relations)
-    return partitioning(clique, delta.relations[relation])
+    return find_partitioning(clique, delta.relations[relation])
 
 
 def test_a_carried_column_is_the_key() -> None:

@@ -16,7 +16,7 @@ from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.spark.choice import choices, why_not_pivoted
 from caladan.engines.spark.tasks.cells import ByCell
-from caladan.engines.spark.tasks.exchange import received, sent
+from caladan.engines.spark.tasks.exchange import receive, sent
 from caladan.engines.spark.tasks.shard import ByPivot, falls_to, in_part
 from caladan.language import parse
 from caladan.pipeline import compile_program
@@ -65,7 +65,7 @@ def exchanged(cut: ByPivot | ByCell, facts: dict[str, pa.Table]) -> list[dict[st
     given = [(n, Given(half)) for n in cut.sources & facts.keys() for half in halves[n]]
     came = list(sent(cut, given))
     whole = {name: facts[name] for name in cut.whole & facts.keys()}
-    return [whole | received(s for s in came if s[0] == part) for part in range(cut.parts)]
+    return [whole | receive(s for s in came if s[0] == part) for part in range(cut.parts)]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as sf
 
 import caladan
 from caladan.engines.spark.session import session
-from caladan.engines.spark.session.session import child, moved
+from caladan.engines.spark.session.session import child, move_frame
 from caladan.program.diagnostics import CaladanError
 
 SQUARES = "database({n(A: integer)}). sq(A, B) <- n(A), B = A * A. query sq(A, B)."
@@ -74,7 +74,7 @@ def test_results_are_frames_of_the_users_session(spark: SparkSession) -> None:
 def test_a_moved_frame_is_governed_by_its_new_session(spark: SparkSession) -> None:
     inner = child(spark)
     inner.conf.set("spark.sql.shuffle.partitions", "7")
-    frame = moved(spark.range(10), inner)
+    frame = move_frame(spark.range(10), inner)
     assert frame.sparkSession is inner
     # By the numbers themselves there is nothing to exchange: a range is partitioned by them.
     assert partitions(frame.groupBy(sf.col("id") % 5).count()) == 7

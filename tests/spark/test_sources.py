@@ -380,7 +380,7 @@ def test_a_frame_of_which_nothing_is_left_out_is_read_as_it_is(
 ) -> None:
     """Spark has planned it, perhaps; only the order of its columns is made another, here."""
     monkeypatch.setattr(internals, "estimated_bytes", GUESS)
-    monkeypatch.setattr(sources, "_chosen", None)
+    monkeypatch.setattr(sources, "_choose_columns", None)
     with caladan.connect(spark) as db:
         db.add("p", spark.createDataFrame([(1, "a"), (2, "b")], "n int, t string"))
         out = db.run("database({p(t: string, n: integer)}). q(T, N) <- p(T, N). query q(T, N).")

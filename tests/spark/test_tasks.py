@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.spark.garbage import settles
 
 import caladan
-from caladan.engines.spark.run import asked
+from caladan.engines.spark.run import find_asked
 from caladan.engines.spark.sources import table
 from caladan.engines.spark.tasks import job
 from caladan.engines.spark.tasks.output import Effort
@@ -337,8 +337,8 @@ def test_what_no_goal_asks_for_is_not_staged(
 )
 def test_what_is_asked_for(text: str, first: int, wanted: set[str]) -> None:
     program = compile_program(parse(ARC + text), {}, {}).delta
-    assert asked(program, program.cliques[:first]) == wanted
-    assert asked(replace(program, goals=()), program.cliques[:first]) is None
+    assert find_asked(program, program.cliques[:first]) == wanted
+    assert find_asked(replace(program, goals=()), program.cliques[:first]) is None
 
 
 def without_staging(db: caladan.Session) -> None:

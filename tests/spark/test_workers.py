@@ -34,7 +34,7 @@ CHAIN = [(i, i + 1) for i in range(20)]
 
 
 def test_executors_are_asked_what_they_lack(spark: SparkSession) -> None:
-    (missing,) = workers.asked(spark.sparkContext, ("numpy", "no_such_module")).values()
+    (missing,) = workers.ask_executors(spark.sparkContext, ("numpy", "no_such_module")).values()
     assert missing == ("no_such_module",)
 
 
@@ -43,7 +43,7 @@ def bare(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
     """A session whose executors lack this package, and numba, however often they are asked."""
     monkeypatch.setitem(spark.sparkContext.__dict__, "_caladan_obstacle", {})
     monkeypatch.delitem(spark.sparkContext.__dict__, "_caladan_obstacle")
-    monkeypatch.setattr(workers, "_lacking", lambda _: {"worker-3": ("numba", "caladan")})
+    monkeypatch.setattr(workers, "_find_lacking", lambda _: {"worker-3": ("numba", "caladan")})
     return spark
 
 
@@ -51,7 +51,7 @@ def test_without_them_frames_do_the_work_and_say_why(
     bare: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[Any] = []
-    monkeypatch.setattr(workers, "shipped", sent.append)
+    monkeypatch.setattr(workers, "ship_package", sent.append)
     with caladan.connect(bare) as db:
         db.add("arc", CHAIN[:3])
         out = db.run(CLOSURE)
@@ -131,8 +131,8 @@ def test_a_task_with_too_little_memory_is_passed_over(said: str) -> None:
 def test_what_is_shipped_stays_where_executors_fetch_it(tmp_path: Path) -> None:
     sent: list[str] = []
     context = SimpleNamespace(_temp_dir=str(tmp_path), addPyFile=sent.append)
-    workers.shipped(context)
-    workers.shipped(context)
+    workers.ship_package(context)
+    workers.ship_package(context)
     assert [Path(each).is_file() for each in sent] == [True]
 
 
@@ -234,7 +234,7 @@ def test_bringing_inputs_to_tasks_is_part_of_the_time(
 
     left = Cliques._left
     monkeypatch.setattr(Cliques, "_left", limits)
-    monkeypatch.setattr(shipment, "_shipped", slow)
+    monkeypatch.setattr(shipment, "_ship", slow)
     with caladan.connect(spark) as db:
         db.add("arc", CHAIN)
         assert db.run(CLOSURE, timeout=300, strategy=strategy).answer.count() == 210

@@ -19,7 +19,7 @@ CLOSURE = """
 
 
 def test_a_tick_switches_once_it_has_derived_much() -> None:
-    with thresholds.using(bulk=100):
+    with thresholds.override(bulk=100):
         tc = bloom.program(CLOSURE, safe=False)
         tc.insert("arc", [(i, i + 1) for i in range(60)])
         tc.tick()
@@ -52,7 +52,7 @@ def test_a_tick_switches_once_it_has_derived_much() -> None:
     ],
 )
 def test_values_are_whatever_python_has(values: list[Any]) -> None:
-    with thresholds.using(bulk=0):
+    with thresholds.override(bulk=0):
         tc = bloom.program(CLOSURE)
         tc.insert("arc", list(pairwise(values)))
         tc.tick()
@@ -72,7 +72,7 @@ COUNTED = """
 
 def test_rules_that_compute_go_by_types() -> None:
     steps = [("x", 3), ("x", 5), ("y", 7)]
-    with thresholds.using(bulk=0, bulk_share=1 << 40):
+    with thresholds.override(bulk=0, bulk_share=1 << 40):
         fast = bloom.program(COUNTED)
         fast.insert("step", steps)
         fast.insert("away", [(8,), (10**30,)])
@@ -98,7 +98,7 @@ def test_numbers_beyond_64_bits_are_left_to_python() -> None:
         u(A) <- t(A).
         u(B) <- u(A), A < 9000000000000000000, B = A * 1000000.
     """
-    with thresholds.using(bulk=0):
+    with thresholds.override(bulk=0):
         made = bloom.program(text)
         made.insert("t", [(2**40,)])
         made.tick()
@@ -117,7 +117,7 @@ def test_what_stays_with_rounds_says_why(text: str, reason: str) -> None:
     made = bloom.program(text.replace(". ", ".\n"))
     assert "round by round all the same, since" in made.explain("ticks")
     assert reason in made.explain("ticks")
-    with thresholds.using(bulk=0):
+    with thresholds.override(bulk=0):
         made.insert("arc", [(1, 2, 8)])
         assert made.tick().stats.bulk == ()
 
@@ -133,7 +133,7 @@ def test_relations_without_facts_are_left_out() -> None:
         q(A, B) <- p(A, B), none(B, A).
         q(A, B) <- p(B, A), ~none(B, A).
     """
-    with thresholds.using(bulk=0):
+    with thresholds.override(bulk=0):
         made = bloom.program(text)
         made.insert("arc", [(1, 2), (2, 1), (2, 3)])
         made.tick()
@@ -143,7 +143,7 @@ def test_relations_without_facts_are_left_out() -> None:
     slow.tick()
     assert made["p"].rows() == slow["p"].rows()
     assert made["q"].rows() == slow["q"].rows()
-    with thresholds.using(bulk=0):
+    with thresholds.override(bulk=0):
         made.delete("arc", [(1, 2), (2, 1), (2, 3)])
         made.tick()
     assert made["p"].rows() == made["q"].rows() == []
@@ -153,7 +153,7 @@ def test_a_table_of_a_clique_keeps_what_it_stored() -> None:
     text = (
         "table arc(a, b).\ntable tc(a, b).\ntc(A, B) <- arc(A, B).\ntc(A, C) <- tc(A, B), tc(B, C)."
     )
-    with thresholds.using(bulk=0):
+    with thresholds.override(bulk=0):
         made = bloom.program(text)
         made.insert("arc", [(1, 2), (2, 3)])
         made.tick()

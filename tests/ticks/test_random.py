@@ -160,7 +160,7 @@ def test_every_mode_says_what_a_batch_says(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(7))
 def test_every_mode_says_so_in_bulk(seed: int) -> None:
-    with thresholds.using(**BULK):
+    with thresholds.override(**BULK):
         every_mode_says_what_a_batch_says(seed)
 
 
@@ -226,7 +226,7 @@ def test_modes_agree_on_keys_lattices_and_violations(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_modes_agree_in_bulk(seed: int) -> None:
-    with thresholds.using(**BULK):
+    with thresholds.override(**BULK):
         modes_agree_on_keys_lattices_and_violations(seed)
 
 

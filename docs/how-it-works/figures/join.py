@@ -16,11 +16,11 @@ import numpy as np
 from caladan.columns.domains import OffsetDomain
 from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
+from caladan.join.adaptive import Search, solve
 from caladan.join.constraints.atom import StoredAtom
 from caladan.join.constraints.protocol import JoinConstraint
 from caladan.join.estimates import GRADES
 from caladan.join.frontier import Bindings
-from caladan.join.guided import Search, solve
 from caladan.join.search import Statistics
 from caladan.rules.body import Version
 

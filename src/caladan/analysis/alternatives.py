@@ -29,10 +29,10 @@ from caladan.analysis.ways import (
     MOST_WAYS,
     as_test,
     count_ways,
-    expanded,
+    expand,
     has_disjunctions,
     too_many,
-    weakened,
+    weaken,
     without_choices,
 )
 from caladan.program import (
@@ -116,10 +116,7 @@ class Ways:
             rule = self._prefixed(rule, made)
         return [
             *self._made(made, found),
-            *(
-                replace(rule, body=tuple(way))
-                for way in expanded(rule.body, may_lack=self._may_lack)
-            ),
+            *(replace(rule, body=tuple(way)) for way in expand(rule.body, may_lack=self._may_lack)),
         ]
 
     def _made(self, made: Sequence[Rule], found: Diagnostics) -> list[Rule]:
@@ -152,7 +149,7 @@ class Ways:
         """A rule without `if`s over the distinct solutions of its body, and the rules for these."""
         if not has_disjunctions(rule.body):
             return [rule]
-        body = tuple(_named(rule))
+        body = tuple(_name_wildcards(rule))
         outside = [each for each in body if not isinstance(each, Disjunction)]
         names = {v.name: None for each in outside for v in variables(each) if not v.is_anonymous}
         inside = [each for each in body if isinstance(each, Disjunction)]
@@ -295,7 +292,7 @@ def _early_tests(
 def _weaker(inside: Iterable[Choice | Disjunction], known: Set[str]) -> Iterator[Comparison]:
     """What has to hold of some variables, for alternatives to hold of all."""
     for each in inside:
-        test = weakened(each, known)
+        test = weaken(each, known)
         if test is not None:
             yield test
 
@@ -320,7 +317,7 @@ def _is_connected(found: Sequence[Atom]) -> bool:
     return True
 
 
-def _named(rule: Rule) -> Iterator[Literal]:
+def _name_wildcards(rule: Rule) -> Iterator[Literal]:
     """The body, with names for the `_` of its atoms: they tell its solutions apart."""
     used = {*_names(rule.body), *_names(rule.head.arguments)}
     fresh = (name for name in (f"_{i}" for i in count(1)) if name not in used)

@@ -28,7 +28,7 @@ from caladan.analysis.monotone import monotone
 from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
 from caladan.analysis.resolve import KnownRelation, parameters, predicates, resolve, unsound
-from caladan.analysis.rows import numbered
+from caladan.analysis.rows import number_rows
 from caladan.analysis.safety import safety
 from caladan.analysis.shorthand import shorthand
 from caladan.analysis.stages import stages
@@ -113,7 +113,7 @@ def resolve_names(
     expanded = expand(shorthand(placed), catalog)
     called = predicates(parameters(expanded.program, values, found), catalog)
     check_null(called, found)
-    called, rows = numbered(called, catalog, found)
+    called, rows = number_rows(called, catalog, found)
     resolve(called, catalog, found, suggested)
     return NamedProgram(
         called, catalog, tuple(suggested), {**written, **(named or {})}, expanded.made, rows,
@@ -155,7 +155,7 @@ def order_cliques(program: TypedProgram) -> Checked:
         and relations[g.atom.relation].arity == len(g.atom.arguments)
     )
     derived = [n for n, r in relations.items() if r.is_derived]
-    rules = tuple(_feeding(r, relations[r.head]) for r in typed.rules)
+    rules = tuple(_wrap_contributions(r, relations[r.head]) for r in typed.rules)
     cliques = strata(rules, derived, found, internal)
     for clique in cliques:
         for value, name in best.items():
@@ -272,7 +272,7 @@ def _check_gathered(
             )
 
 
-def _feeding(rule: CoreRule, relation: RelationInfo) -> CoreRule:
+def _wrap_contributions(rule: CoreRule, relation: RelationInfo) -> CoreRule:
     """A plain value in an aggregate column is a value to aggregate."""
     return replace(
         rule,

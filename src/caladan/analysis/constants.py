@@ -13,7 +13,7 @@ from caladan.analysis.type_check import (
     operand_types,
     partial_type,
     stands_for,
-    widened,
+    widen,
 )
 from caladan.program import (
     NULL,
@@ -32,7 +32,7 @@ from caladan.program import (
     operations,
 )
 from caladan.program.diagnostics import Diagnostics, Span
-from caladan.program.functions import NestedCall, Resolved, Unpacking, find, resolved
+from caladan.program.functions import NestedCall, Resolved, Unpacking, find, resolve
 from caladan.program.notation import width_of
 from caladan.program.objects import Objects
 from caladan.program.transform import replace_in
@@ -107,7 +107,7 @@ class ConstantFitter:
             return self._operand(node, type, known)
         own = partial_type(node, known)
         made = self._inside(node, known)
-        return made if own is None else operations.converted(made, own, type)
+        return made if own is None else operations.convert(made, own, type)
 
     def _inside(self, node: Expression, known: Mapping[str, Type]) -> Expression:
         def change(part: Expression) -> Expression | None:
@@ -152,7 +152,7 @@ class ConstantFitter:
                 return None
             sides = ((node.left, left), (node.right, right))
             one, other = (
-                operations.converted(self._inside(side, known), type, Type.DOUBLE)
+                operations.convert(self._inside(side, known), type, Type.DOUBLE)
                 for side, type in sides
             )
             return replace(node, left=one, right=other)
@@ -171,7 +171,7 @@ class ConstantFitter:
     def _call(self, node: Call, known: Mapping[str, Type]) -> Call:
         """A call whose literals are of the types that it takes: a date may be written as text."""
         arguments = [self._inside(each, known) for each in node.arguments]
-        found = resolved(find(node.function), node, lambda each: partial_type(each, known))
+        found = resolve(find(node.function), node, lambda each: partial_type(each, known))
         takes = found.takes if isinstance(found, Resolved) else ()
         for i, type in enumerate(takes):
             argument = arguments[i]
@@ -205,10 +205,10 @@ class ConstantFitter:
         left, right = self._inside(node.left, known), self._inside(node.right, known)
         left, right = self._beside(left, right, known), self._beside(right, left, known)
         one, other = partial_type(left, known), partial_type(right, known)
-        both = None if one is None or other is None else widened(one, other)
+        both = None if one is None or other is None else widen(one, other)
         if both is not None and one is not None and other is not None and one.kind != other.kind:
-            left = operations.converted(left, one, both)
-            right = operations.converted(right, other, both)
+            left = operations.convert(left, one, both)
+            right = operations.convert(right, other, both)
         return replace(node, left=left, right=right)
 
     def _beside(self, node: Expression, other: Expression, known: Mapping[str, Type]) -> Expression:
@@ -232,7 +232,7 @@ class ConstantFitter:
         if value is NULL:
             return value
         own = constant_type(value)
-        if widened(type, own) is None and not stands_for(own, type):
+        if widen(type, own) is None and not stands_for(own, type):
             return value  # a conflict that the check has reported
         if type.is_decimal and own.is_floating:
             value = as_written(value, span)

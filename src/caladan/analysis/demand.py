@@ -35,7 +35,7 @@ from caladan.analysis.core import (
 from caladan.analysis.monotone import computes, may_not_end
 from caladan.analysis.pcg import AndNode, Pcg, settle
 from caladan.analysis.schedule import reach
-from caladan.analysis.strata import restratified, strata
+from caladan.analysis.strata import restratify, strata
 from caladan.program import Comparison, Constant, Type, Value, Variable
 from caladan.program.diagnostics import Diagnostics
 from caladan.program.transform import fresh
@@ -66,16 +66,16 @@ def demand(
         pcg = settle(checked, wanted, whole)
         if not pcg.binds:
             return DemandProgram(_Rewrite(pcg).result(), pcg, wanted)
-        from caladan.analysis.direction import directed  # most small programs bind nothing
+        from caladan.analysis.direction import turn_recursions  # most small programs bind nothing
         from caladan.analysis.images import with_images
 
-        turned = directed(pcg)
+        turned = turn_recursions(pcg)
         if turned is not checked:
             pcg = settle(turned, wanted, whole)
         rewriting = _Rewrite(pcg)
         asking = rewriting.demands
         demanded = with_images(turned, rewriting.result(), rewriting.patterns, asking)
-        clash = _clashes(turned, demanded, asking) | _growing(turned, demanded, asking)
+        clash = _clashes(turned, demanded, asking) | _find_growing(turned, demanded, asking)
         if not clash:
             return DemandProgram(demanded, pcg, wanted)
         whole |= clash
@@ -108,7 +108,7 @@ def _clashes(before: Checked, after: Checked, asking: Collection[str]) -> set[st
     return clash
 
 
-def _growing(before: Checked, after: Checked, asking: Collection[str]) -> set[str]:
+def _find_growing(before: Checked, after: Checked, asking: Collection[str]) -> set[str]:
     """Relations whose demand computes values from itself, while their own rules do not grow."""
     endless = {
         rule.head
@@ -162,7 +162,7 @@ class _Rewrite:
         relations = self._relations()
         facts, open_facts = self._facts()
         asked = replace(self._checked, goals=goals, facts=facts, open_facts=open_facts)
-        return restratified(asked, relations, self._rules)
+        return restratify(asked, relations, self._rules)
 
     # The store: relations and facts
 

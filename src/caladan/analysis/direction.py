@@ -32,9 +32,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo, Term, by_head
-from caladan.analysis.pcg import Part, Pcg
+from caladan.analysis.pcg import Pcg, PcgPart
 from caladan.analysis.recursive_parts import RecursiveParts, RulePart, summands, total
-from caladan.analysis.strata import restratified
+from caladan.analysis.strata import restratify
 from caladan.program import (
     Column,
     Comparison,
@@ -47,7 +47,7 @@ from caladan.program.aggregates import AggregateFunction
 from caladan.program.transform import fresh, replace_in
 
 
-def directed(pcg: Pcg) -> Checked:
+def turn_recursions(pcg: Pcg) -> Checked:
     """The program with the recursions turned round that go against their bindings."""
     checked, reached = pcg.source, tuple(pcg.rules)
     rules, relations = by_head(checked.rules), dict(checked.relations)
@@ -70,10 +70,10 @@ def directed(pcg: Pcg) -> Checked:
             is_turned = True
     if not is_turned:
         return checked
-    return restratified(checked, relations, (rule for own in rules.values() for rule in own))
+    return restratify(checked, relations, (rule for own in rules.values() for rule in own))
 
 
-def _has_constants(pcg: Pcg, head: Part, relation: str, pattern: str) -> bool:
+def _has_constants(pcg: Pcg, head: PcgPart, relation: str, pattern: str) -> bool:
     """Whether the rules of another relation ask for constants only.
 
     Whoever asks for many values shares what is between them: steps from each would be more.

@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo
-from caladan.analysis.strata import restratified
+from caladan.analysis.strata import restratify
 from caladan.program import Constant, Variable, names
 from caladan.program.transform import fresh
 
@@ -54,7 +54,7 @@ def with_images(
         passing = [rule for rule in clique.rules if rule.head in asking]
         rules = [rule for rule in rules if all(rule is not other for other in passing)] + made
     changes = len(relations) > len(after.relations)
-    return restratified(after, relations, rules) if changes else after
+    return restratify(after, relations, rules) if changes else after
 
 
 class _Images:

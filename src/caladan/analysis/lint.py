@@ -64,7 +64,7 @@ def _is_written(variable: Variable) -> bool:
     return span is not None and span.source.text[span.start : span.end] == variable.name
 
 
-def unneeded(program: Program) -> tuple[Diagnostic, ...]:
+def warn_of_unneeded(program: Program) -> tuple[Diagnostic, ...]:
     """A warning for each relation whose rules no goal needs; none where there are no goals."""
     if not program.goals:
         return ()

@@ -43,7 +43,7 @@ from caladan.analysis.core import (
     Term,
     with_open,
 )
-from caladan.analysis.strata import restratified
+from caladan.analysis.strata import restratify
 from caladan.analysis.type_check import partial_type
 from caladan.program import (
     NULL,
@@ -75,11 +75,11 @@ from caladan.program.aggregates import (
 )
 from caladan.program.diagnostics import Diagnostics, error
 from caladan.program.functions import NestedCall
-from caladan.program.nested import packed
+from caladan.program.nested import pack
 from caladan.program.transform import fresh, replace_in, walk
 from caladan.program.types import Kind
 
-Place: TypeAlias = tuple[str, int]
+MissingPlace: TypeAlias = tuple[str, int]
 """A column of a relation."""
 
 Nullable: TypeAlias = Mapping[str, Collection[str]]
@@ -99,8 +99,8 @@ _STAND_INS: Final[dict[Kind, Value]] = {
     Kind.INTERVAL: dt.timedelta(0),
     Kind.DECIMAL: Decimal(0),
     Kind.BINARY: b"",
-    Kind.LIST: packed((), Type.LIST),
-    Kind.STRUCT: packed((), Type.STRUCT),
+    Kind.LIST: pack((), Type.LIST),
+    Kind.STRUCT: pack((), Type.STRUCT),
     Kind.OBJECT: Object(None, lambda _: 0),
 }
 
@@ -124,7 +124,7 @@ class CompleteProgram:
     """
 
     checked: Checked
-    nullable: frozenset[Place] = frozenset()
+    nullable: frozenset[MissingPlace] = frozenset()
     asked: frozenset[str] = frozenset()
 
 
@@ -232,7 +232,7 @@ def _is_null(node: Expression) -> bool:
 @dataclass(slots=True)
 class _Completion:
     checked: Checked
-    nullable: set[Place]
+    nullable: set[MissingPlace]
     added: dict[str, RelationInfo] = field(default_factory=dict[str, RelationInfo])
     """Relations that come about on the way."""
     taken: set[str] = field(default_factory=set[str])
@@ -252,7 +252,9 @@ class _Completion:
         rewritten = set(silent)
         for head, own in by_head.items():
             info = self._info(head)
-            if info.has_aggregates and any(_skipped(way, i) for way in own for i in _terms(info)):
+            if info.has_aggregates and any(
+                _is_skipped(way, i) for way in own for i in _terms(info)
+            ):
                 made += self._grouped(info, own)
                 rewritten.add(head)
             else:
@@ -278,7 +280,7 @@ class _Completion:
             open_facts=open_facts,
         )
         numbered = [replace(rule, place=0) for rule in made]
-        final = restratified(whole, relations, numbered)
+        final = restratify(whole, relations, numbered)
         read = {a.relation for rule in rules for a in rule.atoms}
         asked = [n for n, info in checked.relations.items() if info.takes_data and n in read]
         return CompleteProgram(final, frozenset(self.nullable), frozenset(asked))
@@ -361,7 +363,7 @@ class _Completion:
     def _may_lack(self, head: RelationInfo, way: _Way, place: int, argument: Expression) -> bool:
         if not isinstance(argument, Aggregate):
             return way.lacks(argument)
-        return _skipped(way, place) and row_of(argument).counts is None
+        return _is_skipped(way, place) and row_of(argument).counts is None
 
     # ── Ways ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -373,7 +375,7 @@ class _Completion:
         waiting = [(rule, frozenset[str](), self._open(rule))]
         while waiting:
             state, missing, undecided = waiting.pop()
-            settled = _simplified(state, missing, undecided | computed, bound)
+            settled = _simplify(state, missing, undecided | computed, bound)
             if settled is None:
                 continue
             state, missing = settled
@@ -386,14 +388,14 @@ class _Completion:
                 waiting += [(each, missing, undecided) for each in _branches(state, choice)]
                 continue
             # What is computed is there now, or it would be known to be missing.
-            settled = _simplified(state, missing, undecided, bound)
+            settled = _simplify(state, missing, undecided, bound)
             if settled is not None:
                 found.append(_Way(*settled, undecided))
             if len(found) > _MOST_WAYS:
                 raise _too_many(rule)
         if self._filters(self._info(rule.head)):
             found = [
-                w for w in found if not any(_skipped(w, i) for i in range(len(rule.arguments)))
+                w for w in found if not any(_is_skipped(w, i) for i in range(len(rule.arguments)))
             ]
         return found
 
@@ -426,7 +428,7 @@ class _Completion:
         arguments: list[Expression] = []
         for i, argument in enumerate(rule.arguments):
             if isinstance(argument, Aggregate):
-                argument = _counting(argument)
+                argument = _count_solutions(argument)
             arguments += self._pair((rule.head, i), argument, info.columns[i].type, way)
         return replace(
             rule,
@@ -436,7 +438,9 @@ class _Completion:
             types={**rule.types, **{_flag(name): Type.BOOLEAN for name in way.open}},
         )
 
-    def _pair(self, place: Place, node: Expression, type: Type, way: _Way) -> Iterator[Expression]:
+    def _pair(
+        self, place: MissingPlace, node: Expression, type: Type, way: _Way
+    ) -> Iterator[Expression]:
         """An argument of a head: whether it is there, if its column may lack values, and itself."""
         if place not in self.nullable:
             yield node
@@ -510,7 +514,7 @@ class _Completion:
         values: dict[int, str] = {}
         types = dict(kinds)
         for i in _terms(info):
-            has_values = any(not _skipped(way, i) for way in ways)
+            has_values = any(not _is_skipped(way, i) for way in ways)
             function = info.aggregates[i] if has_values else None
             values[i] = self._add(
                 f"{info.name}_{info.aggregates[i]}",
@@ -520,15 +524,15 @@ class _Completion:
             types[f"_v{i}"] = info.columns[i].type
             types[f"_p{i}"] = Type.BOOLEAN
             for way in ways:
-                if not _skipped(way, i):
+                if not _is_skipped(way, i):
                     term = cast("Aggregate", way.rule.arguments[i])
-                    made.append(feed(values[i], way, [_counting(term)]))
+                    made.append(feed(values[i], way, [_count_solutions(term)]))
         found = CoreAtom(groups, tuple(shown))
         atoms: list[CoreAtom] = []
         for i, name in values.items():
             value, flag = Variable(f"_v{i}"), Variable(f"_p{i}")
             looked_up = CoreAtom(name, (*shown, value))
-            if not any(_skipped(way, i) for way in ways):
+            if not any(_is_skipped(way, i) for way in ways):
                 atoms.append(looked_up)
                 continue
             column, row = info.columns[i], info.aggregates[i]
@@ -646,13 +650,13 @@ def _terms(info: RelationInfo) -> list[int]:
     return [i for i, function in enumerate(info.aggregates) if function is not None]
 
 
-def _skipped(way: _Way, place: int) -> bool:
+def _is_skipped(way: _Way, place: int) -> bool:
     """Whether an aggregate passes over the solutions of a way."""
     argument = way.rule.arguments[place]
     return isinstance(argument, Aggregate) and any(map(_is_null, argument.terms))
 
 
-def _counting(node: Aggregate) -> Aggregate:
+def _count_solutions(node: Aggregate) -> Aggregate:
     """`count<X>` counts solutions, once those without X are gone."""
     return replace(node, terms=()) if counts_solutions(node) else node
 
@@ -722,7 +726,7 @@ def _too_many(rule: CoreRule) -> Exception:
 # ── Expressions without some values ──────────────────────────────────────────────────────────────
 
 
-def _simplified(
+def _simplify(
     rule: CoreRule, missing: frozenset[str], undecided: frozenset[str], bound: frozenset[str]
 ) -> tuple[CoreRule, frozenset[str]] | None:
     """A rule without what is known to be missing, and all that is; None if it cannot fire."""

@@ -59,7 +59,7 @@ def monotone(
     for clique in cliques:
         if not clique.is_recursive:
             continue
-        _started(clique, relations, facts, found)
+        _find_starts(clique, relations, facts, found)
         for rule in clique.recursive_rules:
             waits = [atom for atom in rule.atoms if atom.relation in clocks]
             # Within a stage there are finitely many facts: only steps to the next may not end.
@@ -70,7 +70,7 @@ def monotone(
                 _improves(rule, clique, relations, found)
 
 
-def _started(
+def _find_starts(
     clique: Clique,
     relations: Mapping[str, RelationInfo],
     facts: Facts,
@@ -114,13 +114,13 @@ def may_not_end(rule: CoreRule, clique: Clique) -> bool:
     compared = {
         v.name for c in rule.comparisons if c.operator not in ("=", "~=") for v in variables(c)
     }
-    values = _computed(rule, clique) | _recursive_variables(rule, clique)
+    values = _find_computed(rule, clique) | _recursive_variables(rule, clique)
     return not compared & values and computes(rule, clique) is not None
 
 
 def computes(rule: CoreRule, clique: Clique) -> Expression | None:
     """The first head column that arithmetic makes out of the recursion's own values, if any."""
-    growing, sources = _computed(rule, clique), _free_variables(rule, clique)
+    growing, sources = _find_computed(rule, clique), _free_variables(rule, clique)
     for argument in rule.arguments:
         if not isinstance(argument, Aggregate):
             used = names(argument)
@@ -143,11 +143,13 @@ def _free_variables(rule: CoreRule, clique: Clique) -> set[str]:
     kept = {n for a in rule.positive if a.relation not in clique.relations for n in a.variables}
     for each in rule.comparisons:
         if each.operator == "=":
-            kept |= _solved(each.left, each.right, kept) | _solved(each.right, each.left, kept)
+            kept |= _solve_finite(each.left, each.right, kept) | _solve_finite(
+                each.right, each.left, kept
+            )
     return _recursive_variables(rule, clique) - kept
 
 
-def _solved(one: Expression, other: Expression, kept: set[str]) -> frozenset[str]:
+def _solve_finite(one: Expression, other: Expression, kept: set[str]) -> frozenset[str]:
     """The variable of `D + 1` or `D - 1`, where that is one of finitely many values."""
     match one, other:
         case Variable(), Arithmetic("+" | "-", Variable(), Constant()) if one.name in kept:
@@ -156,7 +158,7 @@ def _solved(one: Expression, other: Expression, kept: set[str]) -> frozenset[str
             return frozenset()
 
 
-def _computed(rule: CoreRule, clique: Clique) -> set[str]:
+def _find_computed(rule: CoreRule, clique: Clique) -> set[str]:
     """Variables that arithmetic makes out of the recursion's own values."""
     sources = _free_variables(rule, clique)
     bound = {name for atom in rule.positive for name in atom.variables}
@@ -293,13 +295,13 @@ def _problem(
         for atom in rule.positive:
             argument = atom.arguments[column] if atom.relation == name else None
             if isinstance(argument, Variable) and not argument.is_anonymous:
-                found = _used(argument.name, function, rule, checked)
+                found = _find_use(argument.name, function, rule, checked)
                 if found is not None:
                     return found
     return None
 
 
-def _used(
+def _find_use(
     name: str, function: AggregateFunction, rule: CoreRule, checked: Checked
 ) -> tuple[str, Span | None] | None:
     """What a rule does with a value that may still improve, if it is not safe."""
@@ -352,15 +354,15 @@ def _direction(node: Expression, name: str) -> Direction:
         case Variable():
             return "rises"
         case Negative():
-            return _flipped(_direction(node.operand, name))
+            return _flip(_direction(node.operand, name))
         case Arithmetic("+", left, right):
             return _together(_direction(left, name), _direction(right, name))
         case Arithmetic("-", left, right):
-            return _together(_direction(left, name), _flipped(_direction(right, name)))
+            return _together(_direction(left, name), _flip(_direction(right, name)))
         case Arithmetic("*", left, Constant(factor)) | Arithmetic("*", Constant(factor), left):
-            return _scaled(_direction(left, name), factor)
+            return _scale(_direction(left, name), factor)
         case Arithmetic("/" | "div", left, Constant(factor)):
-            return _scaled(_direction(left, name), factor)
+            return _scale(_direction(left, name), factor)
         case Operation():
             return _direction(node.written, name)
         case Conditional((Comparison("<" | "<=" | ">" | ">=", one, other),), then, otherwise) if {
@@ -369,12 +371,12 @@ def _direction(node: Expression, name: str) -> Direction:
         } == {then, otherwise}:  # the smaller or the larger of two values
             return _together(_direction(one, name), _direction(other, name))
         case Call() if not isinstance(node, Function):
-            return _called(node, name)
+            return _direction_of_call(node, name)
         case _:
             return "unknown"
 
 
-def _called(node: Call, name: str) -> Direction:
+def _direction_of_call(node: Call, name: str) -> Direction:
     """What a call does when a variable rises, by what its row says of each argument."""
     row, found = find(node.function), "steady"
     for i, argument in enumerate(node.arguments):
@@ -383,20 +385,20 @@ def _called(node: Call, name: str) -> Direction:
             case "+":
                 pass
             case "-":
-                moved = _flipped(moved)
+                moved = _flip(moved)
             case _:
                 moved = "steady" if moved == "steady" else "unknown"
         found = _together(found, moved)
     return found
 
 
-def _scaled(direction: Direction, factor: object) -> Direction:
+def _scale(direction: Direction, factor: object) -> Direction:
     if not isinstance(factor, int | float | Decimal):
         return "unknown"
-    return direction if factor >= 0 else _flipped(direction)
+    return direction if factor >= 0 else _flip(direction)
 
 
-def _flipped(direction: Direction) -> Direction:
+def _flip(direction: Direction) -> Direction:
     return _OPPOSITE.get(direction, direction)
 
 

@@ -46,7 +46,7 @@ def named_columns(
         known = columns.get(node.relation)
         if known is None:  # no relation of this name: `resolve` reports it
             return replace(node, columns=())
-        arguments = _placed(node, known, found)
+        arguments = _place_arguments(node, known, found)
         return replace(node, arguments=arguments, columns=())
 
     rules = tuple(replace_in(rule, place) for rule in program.rules)
@@ -110,7 +110,7 @@ def _columns_of(head: Head) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _placed(
+def _place_arguments(
     node: Atom | Head, known: tuple[str, ...], found: Diagnostics
 ) -> tuple[Expression, ...]:
     """The arguments of an atom or a head, one for each column."""

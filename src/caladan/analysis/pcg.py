@@ -101,7 +101,7 @@ def _has_constant(rule: CoreRule, index: int) -> bool:
     return any(isinstance(a, Constant) for a in rule.atoms[index].arguments)
 
 
-Part: TypeAlias = tuple[str, str]
+PcgPart: TypeAlias = tuple[str, str]
 """A relation and the pattern that it is evaluated under: what a PCG has rules for."""
 
 
@@ -120,7 +120,7 @@ class OrNode:
     negated: bool = False
 
     @property
-    def part(self) -> Part:
+    def part(self) -> PcgPart:
         """What it leads to."""
         return self.relation, self.evaluated
 
@@ -144,7 +144,7 @@ class Pcg:
 
     source: Checked
     roots: tuple[OrNode, ...]
-    rules: Mapping[Part, tuple[AndNode, ...]]
+    rules: Mapping[PcgPart, tuple[AndNode, ...]]
 
     @property
     def binds(self) -> bool:
@@ -196,9 +196,9 @@ class _Patterns:
 
     def below(self, roots: tuple[OrNode, ...]) -> Pcg:
         """All that the roots lead to, the nearest first."""
-        rules: dict[Part, tuple[AndNode, ...]] = {}
+        rules: dict[PcgPart, tuple[AndNode, ...]] = {}
 
-        def following(part: Part) -> Iterator[Part]:
+        def following(part: PcgPart) -> Iterator[PcgPart]:
             relation, pattern = part
             nodes = tuple(self.node(rule, pattern) for rule in self.own.get(relation, ()))
             rules[part] = nodes

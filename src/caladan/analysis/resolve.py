@@ -7,7 +7,7 @@ C011 wrong number of arguments, C017 declared twice, C021 query on an undefined 
 `parameters(program, values)` replaces every `{name}` and `$Name` by the value given for it. Values
 are bound as constants of the program, never pasted into text. Unknown parameters are C020. The
 constants say which parameter they are from, so what was compiled with one value can be given
-another: `refilled`. It is the program that would have been compiled if both are of one type, for
+another: `refill`. It is the program that would have been compiled if both are of one type, for
 the analysis reads of values no more than that; but for limits, which it turns into numbers.
 `signature` has all that compiling depends on.
 """
@@ -58,7 +58,7 @@ def resolve(
     suggested: Iterable[str] = (),
 ) -> dict[str, KnownRelation]:
     """What every name of the program stands for; `suggested` are names it might have meant."""
-    known = {r.name: r for r in _declared(program.relations, found)}
+    known = {r.name: r for r in _declare(program.relations, found)}
     for name, columns in catalog.items():
         if name not in known:
             known[name] = Declaration(name, columns)
@@ -155,7 +155,7 @@ def unsound(program: Program, known: Mapping[str, KnownRelation]) -> frozenset[i
     )
 
 
-def _declared(relations: Iterable[Declaration], found: Diagnostics) -> Iterator[Declaration]:
+def _declare(relations: Iterable[Declaration], found: Diagnostics) -> Iterator[Declaration]:
     seen: dict[str, Declaration] = {}
     for relation in relations:
         first = seen.get(relation.name)
@@ -168,7 +168,7 @@ def _declared(relations: Iterable[Declaration], found: Diagnostics) -> Iterator[
                     related=[RelatedSpan("first declared here", first.span)] if first.span else [],
                 )
             continue
-        repeated = _repeated([c.name for c in relation.columns])
+        repeated = _find_repeated([c.name for c in relation.columns])
         if repeated:
             found.add(
                 "C017",
@@ -180,7 +180,7 @@ def _declared(relations: Iterable[Declaration], found: Diagnostics) -> Iterator[
         yield relation
 
 
-def _repeated(names: list[str]) -> str | None:
+def _find_repeated(names: list[str]) -> str | None:
     return next((n for i, n in enumerate(names) if n in names[:i]), None)
 
 
@@ -260,7 +260,7 @@ def signature(program: Program, values: Mapping[str, Value]) -> tuple[tuple[str,
     )
 
 
-def refilled(made: T, values: Mapping[str, Value], objects: Objects) -> T:
+def refill(made: T, values: Mapping[str, Value], objects: Objects) -> T:
     """What was compiled, with other values; ValueError where one does not fit its column."""
 
     def change(part: object) -> object:
@@ -269,7 +269,7 @@ def refilled(made: T, values: Mapping[str, Value], objects: Objects) -> T:
                 value = values[name]
                 return replace(part, value=value if type is None else objects.fit(value, type))
             case HasFacts():
-                return _refilled(part, change)
+                return _refill_facts(part, change)
             case RelationInfo():
                 return part
             case _:
@@ -278,7 +278,7 @@ def refilled(made: T, values: Mapping[str, Value], objects: Objects) -> T:
     return replace_in(made, change)
 
 
-def _refilled(part: HasFacts, change: Callable[[object], object]) -> HasFacts:
+def _refill_facts(part: HasFacts, change: Callable[[object], object]) -> HasFacts:
     """Facts may be many: only those with parameters are looked at."""
     others = {name: part.facts[name][: -len(rows)] for name, rows in part.open_facts.items()}
     open_facts = replace_in(part.open_facts, change)

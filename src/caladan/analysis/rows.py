@@ -18,7 +18,7 @@ from caladan.program.transform import replace_in, walk
 _ROW = Column("row", Type.LONG, role="row")
 
 
-def numbered(
+def number_rows(
     program: Program, catalog: Mapping[str, tuple[Column, ...]], found: Diagnostics
 ) -> tuple[Program, dict[str, str]]:
     """The program with relations of numbered rows, and the data that each of them has.

@@ -11,9 +11,9 @@ unbound, and solves `D = A + B` for any one whole number in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.analysis.type_check import joinable, partial_type
@@ -63,7 +63,7 @@ class Test:
     comparison: Comparison
 
 
-Step: TypeAlias = Lookup | Absent | Bind | Test
+ScheduleStep: TypeAlias = Lookup | Absent | Bind | Test
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,42 +77,75 @@ class Reach:
 
 def reach(rule: CoreRule) -> Reach:
     """What the body of a rule binds once all its atoms are looked up."""
-    work = _Work(rule)
+    negated = [i for i, a in enumerate(rule.atoms) if a.negated]
+    work = _Work(rule.atoms, negated, rule.comparisons, rule.types)
     work.bound.update(name for atom in rule.positive for name in atom.variables)
     work.settle()
     waiting = tuple(rule.atoms[i] for i in work.negated)
     return Reach(frozenset(work.bound), waiting, tuple(work.comparisons))
 
 
-def schedule(rule: CoreRule, first: int | None, bound: Iterable[str] = ()) -> tuple[Step, ...]:
+def schedule(
+    rule: CoreRule, first: int | None, bound: Iterable[str] = ()
+) -> tuple[ScheduleStep, ...]:
     """Steps for a whole body, starting with the atom `first`, if there is one, from what is bound.
 
     Without a first atom, one that shares most with what is bound starts.
     """
-    work = _Work(rule, bound)
+    negated = [i for i, a in enumerate(rule.atoms) if a.negated]
+    return arrange(rule.atoms, negated, rule.comparisons, rule.types, first, bound)
+
+
+class HasVariables(Protocol):
+    """An atom, or the scan that it became."""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Named variables, each once."""
+        ...
+
+
+def arrange(
+    atoms: Sequence[HasVariables],
+    negated: Sequence[int],
+    comparisons: Iterable[Comparison],
+    types: Mapping[str, Type],
+    first: int | None,
+    bound: Iterable[str] = (),
+) -> tuple[ScheduleStep, ...]:
+    """The same for atoms of which some are negated, and comparisons."""
+    work = _Work(atoms, negated, comparisons, types, bound)
     work.settle()
-    waiting = [i for i, a in enumerate(rule.atoms) if not a.negated]
+    waiting = [i for i in range(len(atoms)) if i not in negated]
     while waiting:
-        index = min(waiting, key=lambda i: (i != first, -work.shared(rule.atoms[i]), i))
+        index = min(waiting, key=lambda i: (i != first, -work.shared(atoms[i]), i))
         waiting.remove(index)
         work.look_up(index)
     return tuple(work.steps)
 
 
 class _Work:
-    def __init__(self, rule: CoreRule, bound: Iterable[str] = ()) -> None:
-        self._rule = rule
+    def __init__(
+        self,
+        atoms: Sequence[HasVariables],
+        negated: Iterable[int],
+        comparisons: Iterable[Comparison],
+        types: Mapping[str, Type],
+        bound: Iterable[str] = (),
+    ) -> None:
+        self._atoms = atoms
+        self._types = types
         self.bound = set(bound)
-        self.steps: list[Step] = []
-        self.comparisons = list(rule.comparisons)
-        self.negated = [i for i, a in enumerate(rule.atoms) if a.negated]
+        self.steps: list[ScheduleStep] = []
+        self.comparisons = list(comparisons)
+        self.negated = list(negated)
 
-    def shared(self, atom: CoreAtom) -> int:
+    def shared(self, atom: HasVariables) -> int:
         return len(self.bound.intersection(atom.variables))
 
     def look_up(self, index: int) -> None:
         self.steps.append(Lookup(index))
-        self.bound.update(self._rule.atoms[index].variables)
+        self.bound.update(self._atoms[index].variables)
         self.settle()
 
     def settle(self) -> None:
@@ -129,7 +162,7 @@ class _Work:
         return bool(ready)
 
     def _absent(self) -> bool:
-        ready = [i for i in self.negated if self.bound.issuperset(self._rule.atoms[i].variables)]
+        ready = [i for i in self.negated if self.bound.issuperset(self._atoms[i].variables)]
         for index in ready:
             self.negated.remove(index)
             self.steps.append(Absent(index))
@@ -137,7 +170,7 @@ class _Work:
 
     def _bind(self) -> bool:
         for comparison in self.comparisons:
-            step = solve(comparison, self.bound, self._rule.types)
+            step = solve(comparison, self.bound, self._types)
             if step is not None:
                 self.comparisons.remove(comparison)
                 self.steps.append(step)
@@ -216,12 +249,12 @@ def _isolate(name: str, node: Expression, value: Expression, divides: bool) -> E
         ) if divides and factor.value:
             return _isolate(name, other, Arithmetic("div", value, factor), divides)
         case Call() if not isinstance(node, Function):
-            return _inverted(name, node, value, divides)
+            return _invert(name, node, value, divides)
         case _:
             return None
 
 
-def _inverted(name: str, node: Call, value: Expression, divides: bool) -> Expression | None:
+def _invert(name: str, node: Call, value: Expression, divides: bool) -> Expression | None:
     """The same through a function whose row has the function that gives the argument back."""
     place = next(i for i, each in enumerate(node.arguments) if name in names(each))
     inverse = find(node.function).inverse.get(place)

@@ -237,17 +237,17 @@ class _Staging:
                 gate = Atom(clocks[level - 1], (_plus(step.variable, step.offset),))
             else:
                 gate = Atom(clocks[last], (_plus(step.variable, step.offset - distance),))
-            made.append(replace(rule, head=head, body=_gated(gate, rule.body)))
+            made.append(replace(rule, head=head, body=_add_gate(gate, rule.body)))
             for atom, behind in step.reads:
                 if behind:
                     own = _plus(step.variable, step.offset - distance)
                     next_stage = Head(clocks[0], (_plus(step.variable, step.offset),))
-                    body = _gated(Atom(clocks[last], (own,)), (_only(atom, step.variable),))
+                    body = _add_gate(Atom(clocks[last], (own,)), (_only(atom, step.variable),))
                     ticking.append(Rule(next_stage, body, span=rule.span))
         return [*made, *ticking], clocks
 
 
-def _gated(gate: Atom, body: Sequence[Literal]) -> tuple[Literal, ...]:
+def _add_gate(gate: Atom, body: Sequence[Literal]) -> tuple[Literal, ...]:
     return (*body, gate)
 
 

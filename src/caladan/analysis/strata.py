@@ -6,7 +6,7 @@ strongly connected components, in the order in which they can be evaluated.
 
 `strata(rules)` groups the derived relations into cliques, puts each after all it depends on, and
 numbers the strata: a clique stands one stratum above whatever it negates or aggregates. C014 draws
-the cycle where a relation would have to be finished before it starts. `restratified` is for passes
+the cycle where a relation would have to be finished before it starts. `restratify` is for passes
 that put other rules into a program.
 """
 
@@ -154,7 +154,7 @@ def strata(
     return tuple(cliques)
 
 
-def restratified(
+def restratify(
     checked: Checked, relations: Mapping[str, RelationInfo], rules: Iterable[CoreRule]
 ) -> Checked:
     """A program with other rules, which are known to have an order."""

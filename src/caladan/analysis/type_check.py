@@ -36,7 +36,7 @@ from caladan.program import (
 )
 from caladan.program.aggregates import Takes, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
-from caladan.program.functions import Mismatch, call_type, find, resolved
+from caladan.program.functions import Mismatch, call_type, find, resolve
 from caladan.program.nested import Packed
 from caladan.program.notation import width_of
 from caladan.program.types import (
@@ -76,7 +76,7 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             if operand is None:
                 return None
             found = operations.find("-", operand)
-            return _computed(operand) if found is None else found[1]
+            return _type_of_arithmetic(operand) if found is None else found[1]
         case Conditional():
             then = partial_type(node.then, types)
             otherwise = partial_type(node.otherwise, types)
@@ -86,7 +86,7 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
                 _beside(node.then, then, otherwise) or then,
                 _beside(node.otherwise, otherwise, then) or otherwise,
             )
-            return widened(one, other) or one
+            return widen(one, other) or one
         case Function():
             return node.returns
         case Call():
@@ -154,7 +154,7 @@ def _aggregate_type(node: Aggregate, types: Mapping[str, Type]) -> Type | None:
     )
 
 
-def _computed(type: Type) -> Type:
+def _type_of_arithmetic(type: Type) -> Type:
     return Type.LONG if type.is_integral else Type.DOUBLE
 
 
@@ -187,7 +187,7 @@ def constant_type(value: Value) -> Type:
             raise TypeError("null has no type of its own")
 
 
-def widened(one: Type, other: Type) -> Type | None:
+def widen(one: Type, other: Type) -> Type | None:
     """The type that holds both, or None: equal types, or the wider of two numeric ones."""
     if one == other:
         return one
@@ -239,7 +239,7 @@ def as_written(value: Value, span: Span | None) -> Value:
 def joinable(one: Type, other: Type) -> bool:
     """Whether one variable may stand in columns of both types."""
     if one.kind is other.kind and one.is_nested:
-        return widened(one, other) is not None
+        return widen(one, other) is not None
     return one is other or (one.kind is other.kind and (one.is_numeric or one.is_decimal))
 
 
@@ -249,7 +249,7 @@ def article(type: Type) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class TypeOrigin:
     """A type, and where it came from in words a user can follow."""
 
     type: Type
@@ -259,8 +259,8 @@ class Origin:
 
 def check_rule(
     rule: CoreRule,
-    environment: Mapping[str, Origin],
-    columns: Mapping[str, list[Origin | None]],
+    environment: Mapping[str, TypeOrigin],
+    columns: Mapping[str, list[TypeOrigin | None]],
     found: Diagnostics,
 ) -> None:
     """Report every place of a rule where types disagree."""
@@ -277,14 +277,14 @@ def check_rule(
 
 class _Checker:
     def __init__(
-        self, rule: CoreRule, environment: Mapping[str, Origin], found: Diagnostics
+        self, rule: CoreRule, environment: Mapping[str, TypeOrigin], found: Diagnostics
     ) -> None:
         self._rule = rule
         self._environment = environment
         self._known = {name: origin.type for name, origin in environment.items()}
         self._found = found
 
-    def atom(self, atom: CoreAtom, columns: Iterable[Origin | None]) -> None:
+    def atom(self, atom: CoreAtom, columns: Iterable[TypeOrigin | None]) -> None:
         for argument, column in zip(atom.arguments, columns, strict=False):
             if column is None:
                 continue
@@ -303,7 +303,7 @@ class _Checker:
                         else _declare(known.type, column.type),
                     )
 
-    def _constant(self, argument: Constant, column: Origin, atom: CoreAtom) -> None:
+    def _constant(self, argument: Constant, column: TypeOrigin, atom: CoreAtom) -> None:
         own = constant_type(argument.value)
         fits = (
             own == column.type
@@ -325,7 +325,7 @@ class _Checker:
             for side in (node.left, node.right):
                 if self.ordered(side, node.operator, node.span):
                     return
-        if left is None or right is None or widened(left, right) is not None:
+        if left is None or right is None or widen(left, right) is not None:
             return
         for side, own, other in ((node.left, left, right), (node.right, right, left)):
             if isinstance(side, Constant) and stands_for(own, other):
@@ -337,9 +337,9 @@ class _Checker:
             _capital(node.left) or _capital(node.right) or _declare(left, right),
         )
 
-    def head(self, argument: Expression, column: Origin | None) -> None:
+    def head(self, argument: Expression, column: TypeOrigin | None) -> None:
         type = self.expression(argument)
-        if type is None or column is None or widened(type, column.type) is not None:
+        if type is None or column is None or widen(type, column.type) is not None:
             return
         if isinstance(argument, Constant) and stands_for(type, column.type):
             return
@@ -369,7 +369,7 @@ class _Checker:
                 for comparison in node.condition:
                     self.comparison(comparison)
                 then, otherwise = self.expression(node.then), self.expression(node.otherwise)
-                if then is not None and otherwise is not None and widened(then, otherwise) is None:
+                if then is not None and otherwise is not None and widen(then, otherwise) is None:
                     self._conflict(
                         f"the branches of `if` are {then} and {otherwise}",
                         node.span or self._rule.span,
@@ -466,7 +466,7 @@ class _Checker:
             self.expression(argument)
         if isinstance(node, Function):
             return
-        found = resolved(find(node.function), node, lambda each: partial_type(each, self._known))
+        found = resolve(find(node.function), node, lambda each: partial_type(each, self._known))
         if not isinstance(found, Mismatch):
             return
         argument = node.arguments[found.position]
@@ -482,13 +482,13 @@ class _Checker:
             _convert(argument, found.wanted),
         )
 
-    def _origins(self, node: Expression) -> list[Origin]:
+    def _origins(self, node: Expression) -> list[TypeOrigin]:
         if isinstance(node, Variable) and node.name in self._environment:
             return [self._environment[node.name]]
         return []
 
     def _conflict(
-        self, message: str, span: Span | None, sides: list[Origin], help: str | None = None
+        self, message: str, span: Span | None, sides: list[TypeOrigin], help: str | None = None
     ) -> None:
         related = [RelatedSpan(s.where, s.span) for s in sides if s.span and s.span != span]
         self._found.add("C012", message, span, related=related, help=help)

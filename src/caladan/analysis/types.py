@@ -21,7 +21,7 @@ from caladan.analysis.core import CoreRule, Facts, OpenFacts
 from caladan.analysis.resolve import KnownRelation
 from caladan.analysis.schedule import solve
 from caladan.analysis.type_check import (
-    Origin,
+    TypeOrigin,
     argument_type,
     article,
     check_rule,
@@ -29,7 +29,7 @@ from caladan.analysis.type_check import (
     joinable,
     partial_type,
     stands_for,
-    widened,
+    widen,
 )
 from caladan.program import (
     NULL,
@@ -101,7 +101,7 @@ def _is_fact(rule: CoreRule) -> bool:
     )
 
 
-Environment: TypeAlias = dict[str, Origin]
+Environment: TypeAlias = dict[str, TypeOrigin]
 """What is known of the variables of a rule."""
 
 
@@ -120,13 +120,13 @@ class _Inference:
     """Spreads types until nothing changes. A type only ever widens, so this ends."""
 
     def __init__(self, known: Mapping[str, KnownRelation]) -> None:
-        self.columns: dict[str, list[Origin | None]] = {
+        self.columns: dict[str, list[TypeOrigin | None]] = {
             name: [None] * relation.arity for name, relation in known.items()
         }
         for name, relation in known.items():
             for i, column in enumerate(relation.columns or ()):
                 where = f"`{name}` declares column {column.name} as {column.type}"
-                self.columns[name][i] = Origin(column.type, column.span, where)
+                self.columns[name][i] = TypeOrigin(column.type, column.span, where)
 
     def spread(self, rules: Sequence[CoreRule], *, literals: bool = True) -> list[Environment]:
         """The variables' types of each rule, once all columns are known.
@@ -153,7 +153,7 @@ class _Inference:
             waiting = {number for name in self.feed(found) for number in affected.get(name, ())}
         return [self.environment(rule, literals=literals) for rule in rules]
 
-    def offers(self, rule: CoreRule, environment: Mapping[str, Origin]) -> Iterator[Offer]:
+    def offers(self, rule: CoreRule, environment: Mapping[str, TypeOrigin]) -> Iterator[Offer]:
         """What a rule puts into the columns of its head."""
         known = {name: origin.type for name, origin in environment.items()}
         columns = self.columns[rule.head]
@@ -189,10 +189,10 @@ class _Inference:
                     and stands_for(offer.type, current.type)
                 ):
                     continue
-                wider = offer.type if current is None else widened(current.type, offer.type)
+                wider = offer.type if current is None else widen(current.type, offer.type)
                 if wider is not None and (current is None or wider != current.type):
                     where = f"column {i + 1} of `{name}` is {wider} because of this"
-                    self.columns[name][i] = Origin(wider, offer.span, where)
+                    self.columns[name][i] = TypeOrigin(wider, offer.span, where)
                     changed.add(name)
         return changed
 
@@ -204,7 +204,7 @@ class _Inference:
             for i, argument in enumerate(atom.arguments[: len(columns)]):
                 column = columns[i]
                 if isinstance(argument, Variable) and column is not None:
-                    here = Origin(
+                    here = TypeOrigin(
                         column.type,
                         argument.span or atom.span,
                         f"`{argument.name}` is {column.type} in `{atom.relation}`",
@@ -212,7 +212,7 @@ class _Inference:
                     before = known.get(argument.name)
                     if before is None or (
                         joinable(before.type, here.type)
-                        and widened(before.type, here.type) != before.type
+                        and widen(before.type, here.type) != before.type
                     ):
                         known[argument.name] = here
         by_atoms = frozenset(name for atom in rule.positive for name in atom.variables)
@@ -228,7 +228,7 @@ class _Inference:
         columns = self.columns.items()
         return [(name, i) for name, own in columns for i, c in enumerate(own) if c is None]
 
-    def settle(self, rules: list[CoreRule], goals: Iterable[Goal]) -> list[dict[str, Origin]]:
+    def settle(self, rules: list[CoreRule], goals: Iterable[Goal]) -> list[dict[str, TypeOrigin]]:
         """Give columns without a type that of what they are used with, or let them be integers."""
         asked = (o for g in goals for o in _uses(g.atom.relation, g.atom.arguments, {}, g.span))
         self._feed_unknown(asked)
@@ -242,7 +242,7 @@ class _Inference:
             self._feed_unknown(found)
             if unknown == self.unknown():
                 for name, i in unknown:
-                    self.columns[name][i] = Origin(Type.INTEGER, None, "")
+                    self.columns[name][i] = TypeOrigin(Type.INTEGER, None, "")
             environments = self.spread(rules)
         return environments
 
@@ -251,15 +251,17 @@ class _Inference:
         unknown = set(self.unknown())
         self.feed([offer for offer in offers if (offer.relation, offer.column) in unknown])
 
-    def _wanted(self, rule: CoreRule, environment: Mapping[str, Origin]) -> dict[str, Origin]:
+    def _wanted(
+        self, rule: CoreRule, environment: Mapping[str, TypeOrigin]
+    ) -> dict[str, TypeOrigin]:
         """The types that variables need for a rule's comparisons, calls and head to make sense."""
         known = {name: origin.type for name, origin in environment.items()}
-        wanted: dict[str, Origin] = {}
+        wanted: dict[str, TypeOrigin] = {}
 
         def want(node: Expression, type: Type | None) -> None:
             if isinstance(node, Variable) and type is not None:
                 where = f"`{node.name}` is {type} because of this"
-                wanted.setdefault(node.name, Origin(type, node.span, where))
+                wanted.setdefault(node.name, TypeOrigin(type, node.span, where))
 
         def compare(node: Comparison) -> None:
             for one, other in ((node.left, node.right), (node.right, node.left)):
@@ -293,7 +295,7 @@ class _Inference:
 def _uses(
     relation: str,
     arguments: Sequence[Expression],
-    known: Mapping[str, Origin],
+    known: Mapping[str, TypeOrigin],
     span: Span | None,
 ) -> Iterator[Offer]:
     """The types of what stands in the columns of an atom."""
@@ -305,7 +307,7 @@ def _uses(
             yield Offer(relation, i, constant_type(argument.value), True, at)
 
 
-def _stands_for(argument: Expression, column: Origin | None) -> bool:
+def _stands_for(argument: Expression, column: TypeOrigin | None) -> bool:
     """Whether this is a literal that stands for a value of the column."""
     return (
         column is not None
@@ -330,10 +332,10 @@ def _bind(
         type, before = partial_type(other, types), known.get(one.name)
         if type is None or (isinstance(other, Constant) and (before is not None or not literals)):
             continue
-        wider = type if before is None else widened(before.type, type)
+        wider = type if before is None else widen(before.type, type)
         if wider is not None and (before is None or wider != before.type):
             where = f"`{one.name}` is {wider} because of this"
-            known[one.name] = Origin(wider, equality.span, where)
+            known[one.name] = TypeOrigin(wider, equality.span, where)
             learnt = True
     solved = solve(equality, known.keys(), types)
     if solved is not None and not isinstance(solved.expression, Constant):
@@ -341,20 +343,20 @@ def _bind(
         if solved.variable not in known and Variable(solved.variable) not in sides:
             type = partial_type(solved.expression, types) or Type.LONG
             where = f"`{solved.variable}` is {type} because of this"
-            known[solved.variable] = Origin(type, equality.span, where)
+            known[solved.variable] = TypeOrigin(type, equality.span, where)
             learnt = True
     return learnt
 
 
 def _check_fact(
-    rule: CoreRule, columns: Mapping[str, list[Origin | None]], found: Diagnostics
+    rule: CoreRule, columns: Mapping[str, list[TypeOrigin | None]], found: Diagnostics
 ) -> None:
     for argument, column in zip(rule.arguments, columns[rule.head], strict=False):
         assert isinstance(argument, Constant)
         if column is None or argument.value is NULL or _stands_for(argument, column):
             continue
         type = constant_type(argument.value)
-        if widened(column.type, type) != column.type and not (
+        if widen(column.type, type) != column.type and not (
             column.type.is_numeric and type.is_numeric
         ):
             found.add(

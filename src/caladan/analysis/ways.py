@@ -39,7 +39,7 @@ def ways_through(body: Sequence[Literal], found: Diagnostics) -> list[list[Liter
     if (ways := count_ways(body)) > MOST_WAYS:
         too_many(ways, body, None, found)
         return []
-    return expanded(body)
+    return expand(body)
 
 
 def count_ways(body: Iterable[Literal]) -> int:
@@ -60,13 +60,13 @@ def as_test(literal: Literal, bound: Set[str]) -> Literal:
         isinstance(literal, Choice) and _as_equality(literal) is not None
     ):
         return literal
-    value = _tested(literal, bound)
+    value = _test_branch(literal, bound)
     if value is None:
         return literal
     return _holds(value, literal.span)
 
 
-def weakened(literal: Choice | Disjunction, known: Set[str]) -> Comparison | None:
+def weaken(literal: Choice | Disjunction, known: Set[str]) -> Comparison | None:
     """What alternatives demand of some variables, as a comparison; None if that is nothing.
 
     `(A < 5, D > 90 ; A > 90, D < 5)` demands of A that `(A < 5 ; A > 90)`.
@@ -85,7 +85,7 @@ def _parts(branch: Iterable[Literal], known: Set[str]) -> Iterable[Comparison]:
     """The tests of a branch that some variables decide."""
     for literal in branch:
         if isinstance(literal, Choice | Disjunction):
-            test = weakened(literal, known)
+            test = weaken(literal, known)
             if test is not None:
                 yield test
         elif isinstance(literal, Comparison) and all(v.name in known for v in variables(literal)):
@@ -96,7 +96,7 @@ def _holds(value: Expression, span: Span | None) -> Comparison:
     return Comparison("=", value, Constant(1, span), span)
 
 
-def _tested(choice: Choice | Disjunction, bound: Set[str]) -> Expression | None:
+def _test_branch(choice: Choice | Disjunction, bound: Set[str]) -> Expression | None:
     """1 or 0, as a branch that may be taken holds or none does; None if one has more than tests."""
     if any(v.name not in bound for v in variables(choice)):
         return None
@@ -128,7 +128,7 @@ def _all_hold(body: Iterable[Literal], bound: Set[str]) -> Expression | None:
             case Comparison():
                 tests.append(literal)
             case Choice() | Disjunction():
-                value = _tested(literal, bound)
+                value = _test_branch(literal, bound)
                 if value is None:
                     return None
                 tests.append(_holds(value, literal.span))
@@ -141,22 +141,20 @@ def _all_hold_of(tests: tuple[Comparison, ...]) -> Expression:
     return Conditional(tests, Constant(1), Constant(0))
 
 
-def expanded(body: Iterable[Literal], *, may_lack: bool = False) -> list[list[Literal]]:
+def expand(body: Iterable[Literal], *, may_lack: bool = False) -> list[list[Literal]]:
     """All ways through a body, also those of values that are missing if there `may_lack` some."""
     ways: list[list[Literal]] = [[]]
     for literal in body:
         match literal:
             case Choice():
                 choice = _as_equality(literal)
-                through = partial(expanded, may_lack=may_lack)
+                through = partial(expand, may_lack=may_lack)
                 options = (
                     [[choice]] if choice is not None else _branches(literal, through, may_lack)
                 )
             case Disjunction():
                 options = [
-                    way
-                    for branch in literal.branches
-                    for way in expanded(branch, may_lack=may_lack)
+                    way for branch in literal.branches for way in expand(branch, may_lack=may_lack)
                 ]
             case _:
                 options = [[literal]]
@@ -185,12 +183,12 @@ def _branches(
     otherwise = through(choice.otherwise)
     for i, failing in enumerate(choice.condition):
         before = choice.condition[:i]
-        for test in _failing(failing, may_lack):
+        for test in _list_failures(failing, may_lack):
             ways += [[*before, *test, *way] for way in otherwise]
     return ways
 
 
-def _failing(test: Comparison, may_lack: bool) -> list[list[Literal]]:
+def _list_failures(test: Comparison, may_lack: bool) -> list[list[Literal]]:
     """How a comparison does not hold: its opposite does, or a value is missing."""
     opposite: Literal = replace(test, operator=OPPOSITE[test.operator])
     if not may_lack:

@@ -40,7 +40,7 @@ from caladan.program.transform import fresh
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class WitnessShape:
     """Where the aggregate of a relation stands in its heads, and how many terms it has."""
 
     function: AggregateFunction
@@ -54,7 +54,7 @@ def witnesses(
     """The program without witnesses of best values, and the relations of the values, by theirs."""
     made: dict[str, str] = {}
     while True:
-        names = [r.head.relation for r in program.rules if _witnessed(r.head) is not None]
+        names = [r.head.relation for r in program.rules if _find_witness(r.head) is not None]
         if not names:
             return program, made
         stored = {r.name for r in program.relations} | catalog.keys()
@@ -75,17 +75,17 @@ def witnesses(
         )
 
 
-def _witnessed(head: Head) -> Shape | None:
+def _find_witness(head: Head) -> WitnessShape | None:
     for i, argument in enumerate(head.arguments):
         if not isinstance(argument, Aggregate) or len(argument.terms) < 2:
             continue
         if (row := row_of(argument)).witness == "after":
-            return Shape(row, i, len(argument.terms))
+            return WitnessShape(row, i, len(argument.terms))
     return None
 
 
 def _refuse_data(program: Program, name: str, found: Diagnostics) -> None:
-    rule = next(r for r in program.rules if r.head.relation == name and _witnessed(r.head))
+    rule = next(r for r in program.rules if r.head.relation == name and _find_witness(r.head))
     found.add(
         "C015",
         f"`{name}` keeps a witness but also has data",
@@ -102,7 +102,7 @@ class _WitnessSplit:
         self._name, self._best = name, best
         self._found = found
         heads = [r.head for r in program.rules if r.head.relation == name]
-        self._shape = next(shape for h in heads if (shape := _witnessed(h)) is not None)
+        self._shape = next(shape for h in heads if (shape := _find_witness(h)) is not None)
 
     def rules(self) -> list[Rule] | None:
         """All rules of the program, those of the best values last; None if something is wrong."""
@@ -132,7 +132,7 @@ class _WitnessSplit:
         elif not aggregates and len(arguments) >= at + width:
             end = at + width
             return arguments[:at], tuple(arguments[at:end]), arguments[end:]
-        elif _witnessed(rule.head) != self._shape:
+        elif _find_witness(rule.head) != self._shape:
             found = f"`{self._shape.function}` with {width - 1} witness{'es'[: 2 * (width > 2)]}"
             self._refuse("C016", f"column {at + 1} of `{self._name}` is {found}, not here", rule)
         elif len(aggregates) > 1:

@@ -20,10 +20,10 @@ from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.generators import expand
 from caladan.analysis.named_columns import named_columns
 from caladan.analysis.resolve import parameters, predicates
-from caladan.analysis.rows import numbered
+from caladan.analysis.rows import number_rows
 from caladan.analysis.shorthand import shorthand
 from caladan.analysis.stages import stages
-from caladan.analysis.type_check import partial_type, widened
+from caladan.analysis.type_check import partial_type, widen
 from caladan.program import (
     Aggregate,
     Atom,
@@ -76,7 +76,7 @@ class WrittenProgram:
     asked: tuple[str, ...]
 
 
-def written(
+def keep_as_written(
     program: Program,
     catalog: Mapping[str, tuple[Column, ...]],
     checked: Checked,
@@ -100,7 +100,7 @@ def written(
     known |= {name: checked.relations[name] for name in expanded.made}
     placed = expanded.program
     bound = predicates(parameters(placed, values, Diagnostics()), catalog)
-    bound, _ = numbered(bound, catalog, Diagnostics())
+    bound, _ = number_rows(bound, catalog, Diagnostics())
     bound, staged, _ = stages(bound, catalog)
     known |= {name: checked.relations[name] for name in staged}
     reads: dict[str, list[str]] = {}
@@ -118,7 +118,7 @@ def written(
         head = rule.head.relation
         if head not in relations:
             continue
-        made = _written(number, rule, relations[head].types, fitter)
+        made = _keep_rule(number, rule, relations[head].types, fitter)
         if rule.body or not all(isinstance(a, Constant) for a in made.arguments):
             rules.append(made)
         else:
@@ -132,7 +132,9 @@ def written(
     )
 
 
-def _written(number: int, rule: Rule, types: Sequence[Type], fitter: ConstantFitter) -> WrittenRule:
+def _keep_rule(
+    number: int, rule: Rule, types: Sequence[Type], fitter: ConstantFitter
+) -> WrittenRule:
     known = _types(rule.body, fitter.columns, {})
     columns = iter(types)
     arguments: list[Expression] = []
@@ -145,7 +147,7 @@ def _written(number: int, rule: Rule, types: Sequence[Type], fitter: ConstantFit
         number,
         rule.head.relation,
         tuple(arguments),
-        tuple(_fitted(each, known, fitter) for each in rule.body),
+        tuple(_fit_literal(each, known, fitter) for each in rule.body),
         rule.order,
         rule.limit.value
         if isinstance(rule.limit, Constant) and isinstance(rule.limit.value, int)
@@ -172,12 +174,12 @@ def branches(literal: Choice | Disjunction) -> tuple[tuple[Literal, ...], ...]:
     )
 
 
-def _fitted(literal: Literal, known: Mapping[str, Type], fitter: ConstantFitter) -> Literal:
+def _fit_literal(literal: Literal, known: Mapping[str, Type], fitter: ConstantFitter) -> Literal:
     """A literal with constants of the types they meet; variables of a branch have its types."""
 
     def inside(branch: tuple[Literal, ...]) -> tuple[Literal, ...]:
         own = _types(branch, fitter.columns, known)
-        return tuple(_fitted(each, own, fitter) for each in branch)
+        return tuple(_fit_literal(each, own, fitter) for each in branch)
 
     match literal:
         case Disjunction():
@@ -205,7 +207,7 @@ def _types(
             for argument, type in zip(each.arguments, columns[each.relation], strict=True):
                 if isinstance(argument, Variable):
                     before = known.get(argument.name, type)
-                    known[argument.name] = widened(before, type) or before
+                    known[argument.name] = widen(before, type) or before
     known = {**outside, **known}
     for each in body:
         if isinstance(each, Choice | Disjunction):

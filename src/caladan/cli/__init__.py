@@ -36,9 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if cast("TextIO | None", sys.stderr) is None:  # closed: what is printed there is not for stdout
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
-        with _leaving(is_ours=argv is None):
-            from caladan.program.clock import heeding
-        with heeding():
+        with _leave_on_interrupt(is_ours=argv is None):
+            from caladan.program.clock import remember_interrupt
+        with remember_interrupt():
             return _main(argv)
     except KeyboardInterrupt:
         if "--debug" in (sys.argv if argv is None else argv):
@@ -82,7 +82,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 @contextmanager
-def _leaving(*, is_ours: bool) -> Generator[None]:
+def _leave_on_interrupt(*, is_ours: bool) -> Generator[None]:
     """While nothing has begun, Ctrl-C ends the process at once, if it is ours."""
 
     def leave(*_: object) -> None:

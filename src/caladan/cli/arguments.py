@@ -226,6 +226,10 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--strategy", **_one_of(STRATEGIES), help="force a strategy of Spark")
     parser.add_argument(
+        "--partitions", type=int, metavar="N",
+        help="partitions that strategy frame makes, whatever there is to do",
+    )  # fmt: skip
+    parser.add_argument(
         "--search", **_one_of((*GRADES, *GRADE_ALIASES)),
         help="use the guided search for cyclic bodies, with this grade of estimate",
     )  # fmt: skip

@@ -18,10 +18,10 @@ from typing import Any, Final, TypeAlias
 from caladan.language.deals.tokens import tokenize
 from caladan.program.diagnostics import Diagnostics, SourceText
 
-Read: TypeAlias = Callable[[str], str]
+ReadLine: TypeAlias = Callable[[str], str]
 """Reads what is typed after a prompt; EOFError at the end of the input."""
 
-Names: TypeAlias = Callable[[], Iterable[str]]
+ListNames: TypeAlias = Callable[[], Iterable[str]]
 """What the tabulator completes."""
 
 _WORD: Final = re.compile(r"(?:^:)?\w*$")
@@ -37,7 +37,7 @@ def history_file() -> Path:
     return Path("~/.caladan_history").expanduser()
 
 
-def reader(names: Names, is_whole: Callable[[str], bool]) -> Read:
+def reader(names: ListNames, is_whole: Callable[[str], bool]) -> ReadLine:
     """How to read from a terminal."""
     if os.environ.get("TERM") != "dumb" and find_spec("prompt_toolkit") is not None:
         return _toolkit(names, is_whole)
@@ -45,7 +45,7 @@ def reader(names: Names, is_whole: Callable[[str], bool]) -> Read:
     return input
 
 
-def _readline(names: Names) -> None:
+def _readline(names: ListNames) -> None:
     """Lines of earlier times with the arrow keys, where Python has been built with readline."""
     import atexit
 
@@ -72,7 +72,7 @@ def _readline(names: Names) -> None:
     readline.parse_and_bind("tab: complete")
 
 
-def _toolkit(names: Names, is_whole: Callable[[str], bool]) -> Read:
+def _toolkit(names: ListNames, is_whole: Callable[[str], bool]) -> ReadLine:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import Completer, Completion
     from prompt_toolkit.document import Document
@@ -81,7 +81,7 @@ def _toolkit(names: Names, is_whole: Callable[[str], bool]) -> Read:
 
     class Colours(Lexer):
         def lex_document(self, document: Document) -> Callable[[int], Any]:
-            lines = [list(coloured(line)) for line in document.lines]
+            lines = [list(colour(line)) for line in document.lines]
             return lambda number: lines[number] if number < len(lines) else []
 
     class Known(Completer):
@@ -148,7 +148,7 @@ def completions(text: str, names: Iterable[str]) -> tuple[str, list[str]]:
     return typed, [name for name in names if typed and name.startswith(typed) and name != typed]
 
 
-def coloured(line: str) -> Iterator[tuple[str, str]]:
+def colour(line: str) -> Iterator[tuple[str, str]]:
     """A line in pieces, each with its style.
 
     >>> list(coloured("p(X)"))

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from caladan.cli import internal
-from caladan.cli.editor import Read, reader
+from caladan.cli.editor import ReadLine, reader
 from caladan.cli.run import add_data, console, fact, files_of, options, parameters, table
 from caladan.data.output import write_text
 from caladan.language import files, parse_goal, unparse
@@ -43,7 +43,7 @@ from caladan.program import (
 )
 from caladan.program.clock import heed
 from caladan.program.diagnostics import CaladanError, Place, SourceText, Span, error
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 from caladan.program.transform import reachable
 from caladan.session import inputs
 from caladan.session.result import CaladanWarning, Relation
@@ -64,7 +64,7 @@ def repl(arguments: argparse.Namespace) -> int:
     is_terminal = sys.stdin.isatty()
     with connect(arguments.engine) as db:
         dialogue = Dialogue(db, arguments)
-        read: Read = input
+        read: ReadLine = input
         if is_terminal:
             read = reader(lambda: (*_COMMANDS, *dialogue.names), _is_whole)
             print("Facts and rules end with `.`, questions with `?`; `help` lists commands.")
@@ -74,7 +74,7 @@ def repl(arguments: argparse.Namespace) -> int:
         while not dialogue.is_over:
             try:
                 line = read((MORE if pending else PROMPT) if is_terminal else "")
-                pending = _typed(dialogue, f"{pending}\n{line}" if pending else line)
+                pending = _take_input(dialogue, f"{pending}\n{line}" if pending else line)
             except EOFError:
                 if pending.strip():
                     dialogue.attempt(lambda text=pending: dialogue.take(text))
@@ -87,7 +87,7 @@ def repl(arguments: argparse.Namespace) -> int:
     return 1 if dialogue.has_failed and not is_terminal else 0
 
 
-def _typed(dialogue: Dialogue, text: str) -> str:
+def _take_input(dialogue: Dialogue, text: str) -> str:
     """Take what is whole; gives back what is not yet."""
     word = text.strip()
     if word.startswith(":") or word in _WORDS:
@@ -147,7 +147,7 @@ class Dialogue:
     def names(self) -> list[str]:
         """The relations that are known."""
         ticking = () if self._bloom is None else self._bloom.collections
-        return sorted({*self._given, *inputs.defined(self._program()), *ticking})
+        return sorted({*self._given, *inputs.list_defined(self._program()), *ticking})
 
     def attempt(self, act: Callable[[], None]) -> None:
         """Do something; what is wrong with it is told, and ends nothing."""
@@ -387,7 +387,7 @@ class Dialogue:
                 help=diagnostics.did_you_mean(name, self.names),
             )  # fmt: skip
         self._change(kept)
-        print(f"deleted {counted(count, 'statement')}")
+        print(f"deleted {count_things(count, 'statement')}")
 
     def _change(self, statements: list[tuple[str, Program]]) -> None:
         """Have the program consist of these statements."""
@@ -462,7 +462,7 @@ def _is_meant(rule: Rule, name: str, fact: Atom | None) -> bool:
     )
 
 
-def _shifted(problem: CaladanError, text: str, by: int) -> CaladanError:
+def _shift_problem(problem: CaladanError, text: str, by: int) -> CaladanError:
     """What is wrong with a text that was read with something before it, at its own places."""
     own = SourceText(NAME, text)
 
@@ -493,7 +493,7 @@ def _question(text: str) -> tuple[Goal, Rule | None]:
         try:
             read = parse(SourceText(NAME, f"{start}{text}."))
         except CaladanError as problem:
-            raise _shifted(problem, text, len(start)) from None
+            raise _shift_problem(problem, text, len(start)) from None
         (rule,) = read.rules
         names = dict.fromkeys(v.name for v in variables(rule.body) if not v.name.startswith("_"))
         free = tuple(Variable(name) for name in names)

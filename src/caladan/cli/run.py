@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from caladan.analysis.lint import unneeded
+from caladan.analysis.lint import warn_of_unneeded
 from caladan.analysis.resolve import parameter_names
 from caladan.engines.interface import (
     LazyEngine,
@@ -32,13 +32,13 @@ from caladan.language.deals.printer import literal
 from caladan.program import Atom, Constant, Program, Value
 from caladan.program.diagnostics import CaladanError, Place, did_you_mean, error
 from caladan.program.events import Listener, sendable
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 from caladan.program.options import KNOWN, RunOptions
 from caladan.program.transform import fresh
 from caladan.program.values import guess
 from caladan.session import display, inputs
 from caladan.session.auto import Mover, finds_spark
-from caladan.session.inputs import defined, mentioned
+from caladan.session.inputs import list_defined, list_mentioned
 from caladan.session.listeners import Progress, progress
 from caladan.session.result import REJECTED, Relation, Result, Stopped
 from caladan.session.runners import DatalogRunner
@@ -79,7 +79,7 @@ def add_data(db: Session, program: Program | Script, arguments: argparse.Namespa
 def check_given(program: Program | Script, arguments: argparse.Namespace) -> None:
     """C050 for data and parameters that nothing in the program reads: likely a wrong name."""
     if isinstance(program, Program):
-        names, read = parameter_names(program), {*defined(program), *mentioned(program)}
+        names, read = parameter_names(program), {*list_defined(program), *list_mentioned(program)}
     else:
         names, read = program.parameters, set(program.tables)
     is_sql = not isinstance(program, Program)
@@ -87,7 +87,7 @@ def check_given(program: Program | Script, arguments: argparse.Namespace) -> Non
         if (name.lower() if is_sql else name) not in read:
             raise error(
                 "C050", f"--data {name}=…: the program has no relation `{name}`",
-                help=did_you_mean(name, read) or _listed("it has", read),
+                help=did_you_mean(name, read) or _list_names("it has", read),
             )  # fmt: skip
     if not names <= {name for name, _ in arguments.param}:
         return  # C020 will say which has no value, and which name comes near
@@ -95,11 +95,11 @@ def check_given(program: Program | Script, arguments: argparse.Namespace) -> Non
         if name not in names:
             raise error(
                 "C050", f"--param {name}=…: the program has no parameter `{name}`",
-                help=did_you_mean(name, names) or _listed("it has", names),
+                help=did_you_mean(name, names) or _list_names("it has", names),
             )  # fmt: skip
 
 
-def _listed(start: str, names: Iterable[str]) -> str:
+def _list_names(start: str, names: Iterable[str]) -> str:
     known = ", ".join(f"`{name}`" for name in sorted(names))
     return f"{start} {known or 'none'}"
 
@@ -139,8 +139,8 @@ def files_of(program: Program | Script, folder: Path) -> Iterator[tuple[str, Pat
 def _names(program: Program | Script, known: Iterable[str]) -> Iterator[str]:
     """The relations of a program; those of SQL by their names here, in upper or lower case."""
     if isinstance(program, Program):
-        yield from defined(program)
-        yield from mentioned(program)
+        yield from list_defined(program)
+        yield from list_mentioned(program)
     else:
         tables = program.tables
         yield from (name for name in known if name.lower() in tables)
@@ -148,7 +148,9 @@ def _names(program: Program | Script, known: Iterable[str]) -> Iterator[str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a program and show what it asks for; also what a stopped run had found until then."""
-    program = _asked(inputs.programs(arguments.program, arguments.language), arguments.query)
+    program = _replace_queries(
+        inputs.programs(arguments.program, arguments.language), arguments.query
+    )
     check_format(program, arguments)
     check_given(program, arguments)
     live = None if arguments.quiet else progress()
@@ -160,7 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
         _close(live)
 
 
-def _connected(arguments: argparse.Namespace, listeners: Sequence[Listener]) -> Session:
+def _connect(arguments: argparse.Namespace, listeners: Sequence[Listener]) -> Session:
     """A session; Spark starts when a run first needs it, so that mistakes are reported before."""
     engine, master, conf = arguments.engine, arguments.master, dict(arguments.conf)
     if engine == "auto":
@@ -179,7 +181,7 @@ def _spark(master: str | None, conf: Mapping[str, str]) -> LazyEngine:
 
 
 def _run(program: Program | Script, arguments: argparse.Namespace, live: Progress | None) -> int:
-    with _connected(arguments, [live] if live else []) as db:
+    with _connect(arguments, [live] if live else []) as db:
         add_data(db, program, arguments)
         try:
             result = DatalogRunner(db).run(program, parameters(arguments), **options(arguments))
@@ -195,7 +197,7 @@ def _run(program: Program | Script, arguments: argparse.Namespace, live: Progres
     return 0
 
 
-def _asked(program: Program | Script, queries: list[str]) -> Program | Script:
+def _replace_queries(program: Program | Script, queries: list[str]) -> Program | Script:
     """The program with the queries of the command line in place of its own."""
     if not queries:
         return program
@@ -267,7 +269,7 @@ def explain(arguments: argparse.Namespace) -> int:
 
 def _warn_unneeded(program: Program | Script) -> None:
     """Warn of rules that no goal needs: a command ends before anybody could ask for more."""
-    for warning in unneeded(program) if isinstance(program, Program) else ():
+    for warning in warn_of_unneeded(program) if isinstance(program, Program) else ():
         print(warning, file=sys.stderr)
 
 
@@ -284,9 +286,12 @@ def check(arguments: argparse.Namespace) -> int:
     name = " ".join(arguments.program)
     if not isinstance(program, Program):
         count = len(program.statements)
-        print(f"{name}: ok, {counted(count, 'statement')}")
+        print(f"{name}: ok, {count_things(count, 'statement')}")
         return 0
-    rules, goals = counted(len(program.rules), "rule"), counted(len(program.goals), "goal")
+    rules, goals = (
+        count_things(len(program.rules), "rule"),
+        count_things(len(program.goals), "goal"),
+    )
     print(f"{name}: ok, {rules}, {goals}")
     return 0
 
@@ -296,7 +301,7 @@ SHOWN: Final = 20  # rows of a table
 
 def check_format(program: Program | Script, arguments: argparse.Namespace) -> None:
     """Refuse formats that cannot show what the program asks for, before it is run."""
-    asked, what = _wanted(program)
+    asked, what = _count_wanted(program)
     if arguments.out is not None:
         if arguments.format == "table":
             raise error("C050", "a table can be printed, but not written: use --format csv")
@@ -335,7 +340,7 @@ def _check_file(out: str, format: str | None, asked: int, what: str) -> None:
         )  # fmt: skip
 
 
-def _wanted(program: Program | Script) -> tuple[int, str]:
+def _count_wanted(program: Program | Script) -> tuple[int, str]:
     """How many relations a program asks for, and what to call them."""
     if not isinstance(program, Program):
         return len(program.queries), "queries"
@@ -374,7 +379,7 @@ def write(result: Result, out: str, format: str) -> Iterator[tuple[str, Path]]:
             stem = re.split(r"[^\w.-]", relation.name, maxsplit=1)[0]
             path = Path(out) / f"{fresh(stem, taken)}.{format}"
         relation.write(path, mode="overwrite")
-        yield f"{relation.name}, {counted(relation.count(), 'fact')}", path
+        yield f"{relation.name}, {count_things(relation.count(), 'fact')}", path
 
 
 def _shown(result: Result) -> Iterator[Relation]:
@@ -392,11 +397,11 @@ def _tables(result: Result, relations: list[Relation], *, quiet: bool, is_auto: 
         table(out, relation, quiet=quiet)
     if not quiet:
         stats = result.stats
-        line = f"{stats.seconds:.2f} s on {stats.engine}, {counted(stats.rounds, 'round')}"
+        line = f"{stats.seconds:.2f} s on {stats.engine}, {count_things(stats.rounds, 'round')}"
         if is_auto and stats.engine == "embedded":
             line += f" ({_AUTO})"
         if stats.kernels:
-            kernels = counted(stats.kernels, "kernel")
+            kernels = count_things(stats.kernels, "kernel")
             line += f"; {stats.compile_seconds:.2f} s to compile {kernels}, once on this machine"
         out.print(line, style="dim")
 
@@ -416,7 +421,7 @@ def table(out: Console, relation: Relation, *, quiet: bool) -> None:
     if more := display.remainder(len(rows), relation.count()):
         out.print(more)
     if not quiet:
-        out.print(counted(relation.count(), "fact"), style="dim")
+        out.print(count_things(relation.count(), "fact"), style="dim")
     out.print()
 
 

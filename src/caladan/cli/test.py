@@ -19,7 +19,7 @@ from caladan.cli.run import add_data, fact, options, parameters
 from caladan.language.deals.printer import literal
 from caladan.program import Constant, Expectation, Goal, Parameter, Program, Type, Value
 from caladan.program.diagnostics import CaladanError, Diagnostic, Place, error
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 from caladan.program.types import type_named
 from caladan.program.values import fit
 from caladan.session import inputs
@@ -117,10 +117,10 @@ def _run(
         add_data(db, asked, arguments)
         answers = db.run(asked, given, **options(arguments)).answers
         for expectation, answer in zip(program.expectations, answers, strict=True):
-            yield _checked(expectation, answer, given)
+            yield _check(expectation, answer, given)
 
 
-def _checked(
+def _check(
     expectation: Expectation, answer: Relation, given: Mapping[str, Value]
 ) -> tuple[Diagnostic | None, list[str]]:
     asked = literal(expectation.atom)
@@ -192,7 +192,7 @@ def _summary(outcome: _Outcome) -> str:
     total = outcome.held + outcome.failed
     if outcome.failed:
         does = "does" if outcome.failed == 1 else "do"
-        parts.append(f"{outcome.failed} of {counted(total, 'expectation')} {does} not hold")
+        parts.append(f"{outcome.failed} of {count_things(total, 'expectation')} {does} not hold")
     elif total:
-        parts.append(f"{counted(total, 'expectation')} {'holds' if total == 1 else 'hold'}")
+        parts.append(f"{count_things(total, 'expectation')} {'holds' if total == 1 else 'hold'}")
     return ", ".join(parts)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from caladan.columns.ranks import arrow_of, numpy_of
 from caladan.data.schema import ARROW, array_of, compute as pc
 from caladan.program import Type
-from caladan.program.functions import FunctionRow, Resolved, call_rows, computed
+from caladan.program.functions import FunctionRow, Resolved, call_rows, computed_type
 
 _SURPRISES: Final = (pa.ArrowException, OverflowError, ValueError, TypeError, ZeroDivisionError)
 _NUMBERS: Final = (Type.LONG, Type.DOUBLE)
@@ -30,7 +30,7 @@ def call_columns(row: FunctionRow, found: Resolved, given: Sequence[Any], rows: 
     >>> call_columns(row, row.resolve([Type.STRING]), [pa.array(["Chani", ""])], 2).to_pylist()
     [5, 0]
     """
-    type = ARROW[computed(found.returns)]
+    type = ARROW[computed_type(found.returns)]
     if not any(isinstance(each, pa.Array) for each in given):
         value = call_rows(row, found, [[each] for each in given], 1)[0]
         return pa.repeat(pa.scalar(value, type), rows)
@@ -39,7 +39,7 @@ def call_columns(row: FunctionRow, found: Resolved, given: Sequence[Any], rows: 
         return _around_gaps(row, found, given, gaps, type)
     if row.is_vectorized:
         try:
-            made = _vectorized(row, found, given)
+            made = _call_vectorized(row, found, given)
         except _SURPRISES:
             made = None
         if made is not None:
@@ -66,7 +66,7 @@ def _around_gaps(
     return made.take(indices) if len(made) else pa.nulls(len(present), type)
 
 
-def _vectorized(row: FunctionRow, found: Resolved, given: Sequence[Any]) -> pa.Array | None:
+def _call_vectorized(row: FunctionRow, found: Resolved, given: Sequence[Any]) -> pa.Array | None:
     takes = found.takes
     if row.numpy is not None and all(type in _NUMBERS for type in takes):
         return _numbers(row, found, [_number(e, t) for e, t in zip(given, takes, strict=True)])

@@ -106,13 +106,13 @@ def decimals_from(values: Sequence[Decimal | int], scale: int) -> DecimalColumn:
     return DecimalColumn(np.array(numbers, object), scale)
 
 
-def calculated(operation: Operation, given: Sequence[DecimalColumn]) -> DecimalColumn | None:
+def calculate(operation: Operation, given: Sequence[DecimalColumn]) -> DecimalColumn | None:
     """The value of an operation over columns; None where it has to be computed value by value."""
     match operation.row.operator, given:
         case "+", [one, other]:
-            made = _added(one, other, 1)
+            made = _add(one, other, 1)
         case "-", [one, other]:
-            made = _added(one, other, -1)
+            made = _add(one, other, -1)
         case "*", [one, other]:
             most = max(one.most * other.most, one.most, other.most)
             product = one.within(most) * other.within(most)
@@ -126,7 +126,7 @@ def calculated(operation: Operation, given: Sequence[DecimalColumn]) -> DecimalC
     return made.rounded(operation.returns)
 
 
-def _added(one: DecimalColumn, other: DecimalColumn, sign: int) -> DecimalColumn:
+def _add(one: DecimalColumn, other: DecimalColumn, sign: int) -> DecimalColumn:
     scale = max(one.scale, other.scale)
     one, other = one.scaled(scale), other.scaled(scale)
     most = one.most + other.most

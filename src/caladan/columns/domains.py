@@ -210,7 +210,7 @@ class CodedDomain:
 Domain: TypeAlias = OffsetDomain | SortedDomain | InternedDomain | CodedDomain | TextDomain
 
 
-def forked(domain: Domain) -> Domain:
+def fork(domain: Domain) -> Domain:
     """A domain with the same words, which takes in values by itself; a closed one is its own."""
     if not domain.grows:
         return domain
@@ -226,7 +226,9 @@ def is_ordered(domain: Domain) -> bool:
     return near or isinstance(domain, SortedDomain | CodedDomain)
 
 
-def between(domain: Domain, low: Ranks | None, high: Ranks | None) -> tuple[Words, Words] | None:
+def find_between(
+    domain: Domain, low: Ranks | None, high: Ranks | None
+) -> tuple[Words, Words] | None:
     """The first and the last word of the values between ranks, row by row; an end may be open.
 
     Where there are none, the first comes behind the last. None if words are in no order.
@@ -341,7 +343,7 @@ def text_domain(
     return TextDomain(known.values, kind), words
 
 
-def encoded(column: pa.ChunkedArray, domain: Domain) -> Words:
+def encode(column: pa.ChunkedArray, domain: Domain) -> Words:
     """The words of some values; a domain that is open takes in those that it does not have."""
     if isinstance(domain, TextDomain):
         whole = column.cast(CODED[domain.kind]).combine_chunks()

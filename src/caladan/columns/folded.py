@@ -156,7 +156,7 @@ class FoldedMatrix(ABC):
     def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
         size = rows or thresholds.now.block
         yield from self.listed(self.rows.words, size)
-        yield from _unpacked(self.extra, size)
+        yield from _unpack(self.extra, size)
 
     def head(self, rows: int) -> tuple[Words, ...]:
         return head_of(self.blocks, self.arity, rows)
@@ -189,7 +189,7 @@ class FoldedMatrix(ABC):
             low, high = np.searchsorted(
                 self.extra, np.array([bound[0], bound[0] + 1], np.uint64) << _HALF
             )
-            yield from _unpacked(self.extra[low:high], size)
+            yield from _unpack(self.extra[low:high], size)
             return
         column = self.columns.of_word(bound[1])
         if column is not None:
@@ -199,10 +199,10 @@ class FoldedMatrix(ABC):
             for at in range(0, len(words), size):
                 part = words[at : at + size]
                 yield part, np.full(len(part), bound[1], np.uint32)
-        yield from _unpacked(self.extra[(self.extra & _LOW) == np.uint64(bound[1])], size)
+        yield from _unpack(self.extra[(self.extra & _LOW) == np.uint64(bound[1])], size)
 
 
-def _unpacked(keys: Keys, rows: int) -> Iterator[tuple[Words, ...]]:
+def _unpack(keys: Keys, rows: int) -> Iterator[tuple[Words, ...]]:
     for at in range(0, len(keys), rows):
         part = keys[at : at + rows]
         yield (part >> _HALF).astype(np.uint32), (part & _LOW).astype(np.uint32)

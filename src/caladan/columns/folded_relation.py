@@ -259,12 +259,12 @@ class FoldedRelation:
     @cached_property
     def _first(self) -> tuple[Words, Counts]:
         """The numbers of the first side that have facts, and how many."""
-        return _weighed(self.matrix.rows, self.row_weights, first_of(self.matrix.extra))
+        return _weigh(self.matrix.rows, self.row_weights, first_of(self.matrix.extra))
 
     @cached_property
     def _second(self) -> tuple[Words, Counts]:
         """The numbers of the second side that have facts, and how many."""
-        return _weighed(self.matrix.columns, self.column_weights, second_of(self.matrix.extra))
+        return _weigh(self.matrix.columns, self.column_weights, second_of(self.matrix.extra))
 
     @cached_property
     def column_weights(self) -> Counts:
@@ -285,7 +285,7 @@ class FoldedRelation:
         )
 
 
-def _weighed(fold: Fold, weights: Counts, extra: Words) -> tuple[Words, Counts]:
+def _weigh(fold: Fold, weights: Counts, extra: Words) -> tuple[Words, Counts]:
     """The numbers that have facts, and how many: by class, and one for each extra number."""
     beside = np.bincount(extra).astype(np.int64)
     total = np.zeros(max(len(fold.class_of), len(beside)), np.int64)

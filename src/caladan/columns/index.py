@@ -5,9 +5,10 @@ chunk by chunk (row of the batch, key found); `column` then takes columns out of
 `present` only tells which keys have a match. `PackedIndex` is that of packed keys; a layout that
 holds its facts in another way has an index of its own.
 
-`RunMatches` finds each key's range in every run. Where a relation has several runs and many rows of
-the batch look for the same keys, it accumulates in mid-join: the distinct keys are found in each
-run, each run is restricted to them, the restrictions are merged, and crossed with the batch.
+`RunMatches` finds each key's range in every run. Where a relation has several runs it accumulates
+in mid-join, if that costs less: the distinct keys are found in each run, each run is restricted to
+them, the restrictions are merged, and crossed with the batch. Cost is counted in searches and rows
+touched: rows × runs against distinct keys × runs, and then against the merged rows.
 """
 
 from __future__ import annotations
@@ -92,11 +93,20 @@ class RunMatches:
         self._rows = len(keys)
         self._numbers: Counts | None = None  # of each row's key, if keys were told apart
         self._merged = False
-        if len(index.runs) > 1 and (numbered := numbered_keys(keys)) is not None:
+        if (numbered := numbered_keys(keys, len(index.runs))) is not None:
             keys, self._numbers = numbered
         # A run's keys, and the stretch of each row's; until they are merged, of each distinct key.
         self._stretched = self._stretches(keys, lead)
         self.total = int(self.counts().sum())
+        self.runs_met = len(self._stretched)
+        """How many runs have some of the keys."""
+        self.is_accumulated = self._numbers is not None and self._merging_pays()
+        """Whether what they have is merged before it is crossed with the rows."""
+
+    def _merging_pays(self) -> bool:
+        """Whether crossing run by run touches more rows than there are to merge."""
+        merged = sum(int(counts.sum()) for _, _, counts in self._stretched)
+        return merged < self._rows * (len(self._stretched) - 1)
 
     def _stretches(self, keys: Keys, lead: int) -> list[tuple[Keys, Counts, Counts]]:
         """The runs that have some of the keys, and where."""
@@ -118,8 +128,8 @@ class RunMatches:
         """The stretches of each row; what the runs have for distinct keys is merged for them."""
         found, numbers = self._stretched, self._numbers
         if numbers is not None:
-            if len(found) > 1:
-                counts = _summed(found, len(found[0][1]))
+            if self.is_accumulated:
+                counts = _sum_lengths(found, len(found[0][1]))
                 ends = np.cumsum(counts)
                 merged: Keys = np.empty(int(ends[-1]), np.uint64)
                 places = ends - counts
@@ -133,8 +143,8 @@ class RunMatches:
 
     def counts(self) -> Counts:
         if self._numbers is None or not self._stretched:
-            return _summed(self._stretched, self._rows)
-        return _summed(self._stretched, len(self._stretched[0][1]))[self._numbers]
+            return _sum_lengths(self._stretched, self._rows)
+        return _sum_lengths(self._stretched, len(self._stretched[0][1]))[self._numbers]
 
     @property
     def stretches(self) -> tuple[Keys, Counts, Counts] | None:
@@ -163,6 +173,7 @@ class RunMatches:
             for run, starts, counts in self._found
         ]
         some._merged = self._merged
+        some.runs_met, some.is_accumulated = self.runs_met, self._merged
         some.total = int(some.counts().sum())
         return some
 
@@ -179,6 +190,7 @@ class RunMatches:
         found = RunMatches.__new__(RunMatches)
         found.index, found._rows, found._numbers, found._merged = index, rows, None, False
         found._stretched = stretches
+        found.runs_met, found.is_accumulated = len(stretches), False
         found.total = int(found.counts().sum())
         return found
 
@@ -254,7 +266,7 @@ class RunMatches:
         self, counts: Counts, first: int, room: int, used: Counts, rows: Words, hits: Keys
     ) -> int:
         places: Counts = np.empty(self._rows - first, np.int64)
-        end = probe.fitting(counts, first, room, used, rows, places)
+        end = probe.find_fit(counts, first, room, used, rows, places)
         for run, starts, each in self._found:
             probe.copy_matches(run, starts, each, first, end, places, hits)
         return end
@@ -264,7 +276,7 @@ class RunMatches:
         return (rows, hits) if alive is None else (rows[alive], hits[alive])
 
 
-def _summed(found: Sequence[tuple[Keys, Counts, Counts]], rows: int) -> Counts:
+def _sum_lengths(found: Sequence[tuple[Keys, Counts, Counts]], rows: int) -> Counts:
     """The lengths of the stretches of each row."""
     total: Counts = np.zeros(rows, np.int64)
     for _, _, counts in found:
@@ -272,30 +284,55 @@ def _summed(found: Sequence[tuple[Keys, Counts, Counts]], rows: int) -> Counts:
     return total
 
 
-def numbered_keys(keys: Keys) -> tuple[Keys, Counts] | None:
-    """Distinct keys, and for each row the number of its own; None where few rows share a key.
+def numbered_keys(keys: Keys, runs: int) -> tuple[Keys, Counts] | None:
+    """Fewer keys to look for, and for each row the number of its own; None where it costs more.
 
-    >>> numbered_keys(np.array([5, 7], np.uint64)) is None
+    Telling keys apart by a table costs about four searches for each row, by flags where they are
+    small numbers about one, and next to nothing where equal keys stand together. So it pays if rows
+    × runs searches are well above that and those for distinct keys.
+
+    >>> numbered_keys(np.array([5, 7], np.uint64), 3) is None
     True
     """
-    shared = thresholds.now.accumulate
-    if not shared or len(keys) < thresholds.now.grouping:
+    least, rows = thresholds.now.accumulate, len(keys)
+    if not least or runs < 2 or rows * runs <= least:
         return None
+
+    def pays(distinct: int, price: int) -> bool:
+        return (rows - distinct) * runs - rows * price >= least
+
+    starts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    if pays(2 * (len(starts) + 1), 0):
+        starts = np.concatenate([np.zeros(1, np.int64), starts])
+        lengths = np.diff(starts, append=rows)
+        return keys[starts], np.repeat(np.arange(len(starts), dtype=np.int64), lengths)
     most = int(keys.max()) + 1
-    if most > len(keys):  # then a sample must tell
-        sample = keys[:: max(1, len(keys) // 1024)]
-        if len(np.unique(sample)) * shared > len(sample):
+    if most <= rows:
+        there: Mask = np.zeros(most, np.bool_)
+        there[keys] = True
+        distinct = np.flatnonzero(there)
+        if not pays(len(distinct), 1):
             return None
-        known = Interner()
-        numbers, _ = known.ids(keys)
-        return known.keys, numbers.astype(np.int64)
-    there: Mask = np.zeros(most, np.bool_)
-    there[keys] = True
-    distinct = np.flatnonzero(there)
-    if len(distinct) * shared > len(keys):
+        places = np.cumsum(there) - 1
+        return distinct.astype(np.uint64), places[keys]
+    if not pays(_distinct(keys), 4):
         return None
-    places = np.cumsum(there) - 1
-    return distinct.astype(np.uint64), places[keys]
+    known = Interner()
+    numbers, _ = known.ids(keys)
+    return known.keys, numbers.astype(np.int64)
+
+
+def _distinct(keys: Keys) -> int:
+    """About how many different keys there are: the more a sample repeats, the fewer.
+
+    Of d keys a sample of m has m² / 2d pairs of equal ones.
+    """
+    sample = keys[:: max(1, len(keys) // 1024)]
+    found = len(np.unique(sample))
+    pairs = len(sample) - found
+    if not pairs:
+        return len(keys)
+    return min(len(keys), max(found, len(sample) ** 2 // (2 * pairs)))
 
 
 def present(index: RunIndex, keys: Keys, lead: int) -> Mask:

@@ -15,7 +15,7 @@ import numpy as np
 from caladan.columns import pool
 from caladan.columns.layout import Keys
 from caladan.columns.membership import NO_KEYS, Bitmap, Deletions, KeySet, WordSet
-from caladan.columns.runs import Arrangement, distinct, in_order, merged, subtracted
+from caladan.columns.runs import Arrangement, distinct, in_order, merge, subtract
 from caladan.program import thresholds
 
 
@@ -116,9 +116,9 @@ class Intake:
         if self._deletions is not None:
             hidden = keys[self._deletions.hidden(keys)]
         # A round that derives much is taken in several times, while its delta is still apart.
-        new = subtracted(keys, self.base.all_runs)
+        new = subtract(keys, self.base.all_runs)
         if len(hidden):
-            return merged(new, hidden)
+            return merge(new, hidden)
         self._consider_seen(new)
         return new
 

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from caladan.columns.layout import Counts, Keys, Layout, Mask, Words, concatenated
+from caladan.columns.layout import Counts, Keys, Layout, Mask, Words, concatenate
 
 CHECKED: Final = os.environ.get("CALADAN_CHECK", "") not in ("", "0")
 _LISTED: Final = 1 << 20  # facts of a layout that are listed to be looked at
@@ -84,7 +84,7 @@ def check_layout(layout: Layout) -> None:
     count = layout.count()
     if not layout.arity or count > _LISTED:
         return
-    columns = concatenated(layout.blocks(), layout.arity)
+    columns = concatenate(layout.blocks(), layout.arity)
     if len(columns[0]) != count:
         raise BrokenInvariantError(f"a layout counts {count:,} facts and lists {len(columns[0]):,}")
     check_distinct(columns, "facts of a layout")

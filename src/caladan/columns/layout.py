@@ -73,7 +73,7 @@ class Layout(Protocol):
         ...
 
 
-def concatenated(blocks: Iterator[tuple[Words, ...]], arity: int) -> tuple[Words, ...]:
+def concatenate(blocks: Iterator[tuple[Words, ...]], arity: int) -> tuple[Words, ...]:
     """Blocks as one: a tuple with one array for each column."""
     parts: list[tuple[Words, ...]] = list(blocks)
     if not parts:
@@ -81,7 +81,7 @@ def concatenated(blocks: Iterator[tuple[Words, ...]], arity: int) -> tuple[Words
     return tuple(np.concatenate([part[c] for part in parts]) for c in range(arity))
 
 
-def gathered(blocks: Iterator[tuple[Words, ...]], rows: int) -> Iterator[tuple[Words, ...]]:
+def gather(blocks: Iterator[tuple[Words, ...]], rows: int) -> Iterator[tuple[Words, ...]]:
     """Blocks of at least so many rows each, but for the last."""
     parts: list[tuple[Words, ...]] = []
     count = 0
@@ -89,10 +89,10 @@ def gathered(blocks: Iterator[tuple[Words, ...]], rows: int) -> Iterator[tuple[W
         parts.append(block)
         count += len(block[0])
         if count >= rows:
-            yield concatenated(iter(parts), len(block))
+            yield concatenate(iter(parts), len(block))
             parts, count = [], 0
     if parts:
-        yield concatenated(iter(parts), len(parts[0]))
+        yield concatenate(iter(parts), len(parts[0]))
 
 
 def first_rows(blocks: Iterator[tuple[Words, ...]], arity: int, rows: int) -> tuple[Words, ...]:
@@ -105,7 +105,7 @@ def first_rows(blocks: Iterator[tuple[Words, ...]], arity: int, rows: int) -> tu
         part = tuple(column[:left] for column in block)
         parts.append(part)
         left -= len(part[0])
-    return concatenated(iter(parts), arity)
+    return concatenate(iter(parts), arity)
 
 
 def head_of(
@@ -166,7 +166,7 @@ class Packing:
 
     def keys(self, columns: Sequence[Words], rows: int) -> Keys:
         """Facts as keys; every word must fit its width."""
-        return packed(columns, self.shifts, rows)
+        return pack(columns, self.shifts, rows)
 
     def column(self, keys: Keys, column: int) -> Words:
         out: Words = np.empty(len(keys), np.uint32)
@@ -187,7 +187,7 @@ class Packing:
         """A lookup key from the first columns of the order, and the first one's place in it."""
         shift = self.prefix_shift(len(words))
         shifts = [self.shifts[c] - shift for c in self.order[: len(words)]]
-        return packed(words, shifts, rows), shifts[0] if shifts else 0
+        return pack(words, shifts, rows), shifts[0] if shifts else 0
 
     @cached_property
     def _shifts(self) -> Any:
@@ -198,7 +198,7 @@ class Packing:
         return np.array(self.masks, np.uint64)
 
 
-def packed(columns: Sequence[Words | int], shifts: Sequence[int], rows: int) -> Keys:
+def pack(columns: Sequence[Words | int], shifts: Sequence[int], rows: int) -> Keys:
     """Columns, or words that are the same in every row, side by side in keys."""
     constant = 0
     keys: Keys | None = None

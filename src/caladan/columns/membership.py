@@ -55,7 +55,7 @@ class Bitmap:
         return self.words.nbytes
 
     def unseen(self, keys: Keys) -> Keys:
-        return keys[: kernels.unseen(keys, self.words, keys)]
+        return keys[: kernels.take_unseen(keys, self.words, keys)]
 
     def unknown(self, keys: Keys) -> Keys:
         return keys[: kernels.unknown(keys, self.words, keys)]

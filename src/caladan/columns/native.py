@@ -74,7 +74,7 @@ def is_likely() -> bool:
     return ENABLED and any(any(place.glob("native-*")) for place in places())
 
 
-def stored() -> set[str]:
+def list_stored() -> set[str]:
     """The names of kernels that have a file."""
     if not is_likely() or not _is_usable():
         return set()

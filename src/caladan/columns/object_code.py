@@ -74,7 +74,7 @@ _CALLED: Final = {
 _OUTSIDE: Final = {*_CALLED, "memcpy", "memmove", "memset"}
 
 
-def _declared(text: str) -> str:
+def _declare(text: str) -> str:
     """Declarations of what entries call, but for those that a module has."""
     return "\n".join(
         f"declare {kind.replace(' (', f' @{name}(')}"
@@ -183,12 +183,12 @@ def _entry(symbol: str, compiled: Any, text: str) -> str:
             each, entry.loaded(f"getelementptr ptr, ptr %arguments, i64 {number}", "ptr")
         )
     result = entry.call(compiled.fndesc.llvm_func_name, compiled.signature.return_type)
-    errors, raising = _raising(text)
+    errors, raising = _write_raise(text)
     body = "\n".join(entry.lines)
     return f"""
 {_PYTHON}
 {errors}
-{_declared(text)}
+{_declare(text)}
 define ptr @"{symbol}"(ptr %self, ptr %arguments, i64 %count) {{
   %returned = alloca i64
   %raised = alloca ptr
@@ -332,7 +332,7 @@ _ESCAPED: Final = re.compile(rb"\\(?:\\|([0-9A-F]{2}))")
 _PICKLED: Final = re.compile(r'^@\.const\.pickledata\.(\w+) = .* c"(.*)"', re.MULTILINE)
 
 
-def _raising(text: str) -> tuple[str, str]:
+def _write_raise(text: str) -> tuple[str, str]:
     """Constants and lines that raise whichever of a module's exceptions it was."""
     constants, lines, known = list[str](), list[str](), {"SystemError"}
     for n, found in enumerate(_PICKLED.finditer(text)):

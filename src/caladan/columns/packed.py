@@ -357,9 +357,9 @@ class PackedRelation(Intake):
         arrangement = self._others[order]
         if behind := self._behind[order]:
             self._behind[order] = []
-            arrangement.push(_moved(behind, arrangement.packing))
+            arrangement.push(_repack_runs(behind, arrangement.packing))
         if with_delta and self.base.delta is not None and arrangement.delta is None:
-            arrangement.delta = _moved([self.base.delta], arrangement.packing)
+            arrangement.delta = _repack_runs([self.base.delta], arrangement.packing)
             if CHECKED and not len(self._shown):
                 check_run(arrangement.delta.keys, [run.keys for run in arrangement.runs])
         return arrangement
@@ -370,7 +370,7 @@ def straight_order(bound: frozenset[int], arity: int) -> tuple[int, ...]:
     return (*sorted(bound), *(c for c in range(arity) if c not in bound))
 
 
-def _moved(runs: Sequence[Run], to: Packing) -> Run:
+def _repack_runs(runs: Sequence[Run], to: Packing) -> Run:
     """The keys of some runs as one run in another packing."""
     parts = [run.packing.moved(run.keys, to) for run in runs]
     keys = parts[0] if len(parts) == 1 else np.concatenate(parts)

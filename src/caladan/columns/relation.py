@@ -38,7 +38,7 @@ class ColumnDomain(Protocol):
         ...
 
 
-Body: TypeAlias = PackedRelation | RowRelation | FoldedRelation
+Storage: TypeAlias = PackedRelation | RowRelation | FoldedRelation
 Batch: TypeAlias = tuple[tuple[Words, ...], int]
 """Some facts: a column of words for each column of their relation, and how many they are."""
 
@@ -58,7 +58,7 @@ class StoredRelation:
         self.domains = tuple(domains)
         self._views: dict[ViewColumns, ColumnView] = {}
         widths = widths_of(self.domains)
-        self.body: Body = (
+        self.body: Storage = (
             RowRelation(self.arity) if widths is None else PackedRelation(widths, orders)
         )
 
@@ -312,7 +312,7 @@ class StoredRelation:
             self.body = _by_rows(self.body)
 
 
-def stored(
+def store(
     layout: Layout,
     domains: Sequence[ColumnDomain],
     check: Callable[[], None] | None = None,
@@ -376,10 +376,10 @@ def _by_rows(packed: PackedRelation) -> RowRelation:
         whole = [keys[~np.isin(keys, np.concatenate(delta))] for keys in whole]
     if packed.is_recorded:
         early = [keys[~np.isin(keys, added)] for keys in whole]
-        _moved(packed, to, early)
+        _move_keys(packed, to, early)
         to.settle()
         whole = [keys[np.isin(keys, added)] for keys in whole]
-    _moved(packed, to, whole)
+    _move_keys(packed, to, whole)
     if len(leaving):
         to.discard(packed.columns_of(leaving), len(leaving))
     start = to.count() + len(leaving)
@@ -393,7 +393,7 @@ def _by_rows(packed: PackedRelation) -> RowRelation:
     return to
 
 
-def _moved(packed: PackedRelation, to: RowRelation, blocks: Sequence[Keys]) -> None:
+def _move_keys(packed: PackedRelation, to: RowRelation, blocks: Sequence[Keys]) -> None:
     """Put keys into a relation by rows, as old facts."""
     start = to.count()
     for keys in blocks:

@@ -165,14 +165,14 @@ class Arrangement:
         ratio, tail = thresholds.now.run_ratio, thresholds.now.tail
         while len(self.runs) > 1 and len(self.runs[-2]) < max(ratio * len(self.runs[-1]), tail):
             small, large = self.runs.pop(), self.runs.pop()
-            self.runs.append(_merged(large, small))
+            self.runs.append(_merge_runs(large, small))
 
     def repacked(self, packing: Packing) -> Arrangement:
         """The same facts in another packing; sorted again where the order of columns differs."""
         to = Arrangement(packing)
         resort = packing.order != self.packing.order
-        to.runs = [_repacked(run, packing, resort) for run in self.runs]
-        to.delta = None if self.delta is None else _repacked(self.delta, packing, resort)
+        to.runs = [_repack(run, packing, resort) for run in self.runs]
+        to.delta = None if self.delta is None else _repack(self.delta, packing, resort)
         if CHECKED:
             to.check()
         return to
@@ -184,11 +184,11 @@ class Arrangement:
             check_run(each, keys[:number])
 
 
-def _merged(one: Run, other: Run) -> Run:
+def _merge_runs(one: Run, other: Run) -> Run:
     """Two runs as one, with ranks if they have some."""
     space = one.space or other.space
     if one.ranks is None or other.ranks is None:
-        return Run(merged(one.keys, other.keys, space), one.packing, space)
+        return Run(merge(one.keys, other.keys, space), one.packing, space)
     size = len(one) + len(other)
     keys: Keys = np.empty(size, np.uint64) if space is None else space.empty(size)
     ranks: Words = np.empty(size, np.uint32)
@@ -196,14 +196,14 @@ def _merged(one: Run, other: Run) -> Run:
     return Run(keys, one.packing, space, ranks)
 
 
-def _repacked(run: Run, packing: Packing, resort: bool) -> Run:
+def _repack(run: Run, packing: Packing, resort: bool) -> Run:
     keys = run.packing.moved(run.keys, packing)
     if resort:
         keys = in_order(keys)
     return Run(keys, packing, ranks=None if resort else run.ranks)
 
 
-def merged(left: Keys, right: Keys, space: Space | None = None) -> Keys:
+def merge(left: Keys, right: Keys, space: Space | None = None) -> Keys:
     """The union of two sorted distinct arrays, in some space if it is given."""
     size = len(left) + len(right)
     out: Keys = np.empty(size, np.uint64) if space is None else space.empty(size)
@@ -218,7 +218,7 @@ def distinct(keys: Keys) -> Keys:
     parts = pool.in_parts(_distinct_part, np.array_split(keys, pool.threads()))
     while len(parts) > 1:
         twos = zip(parts[::2], parts[1::2], strict=False)
-        parts = [merged(one, other) for one, other in twos] + parts[len(parts) // 2 * 2 :]
+        parts = [merge(one, other) for one, other in twos] + parts[len(parts) // 2 * 2 :]
     return parts[0]
 
 
@@ -249,7 +249,7 @@ def _rises(keys: Keys) -> bool:
     return bool((keys[1:] >= keys[:-1]).all())
 
 
-def subtracted(batch: Keys, runs: Sequence[Run]) -> Keys:
+def subtract(batch: Keys, runs: Sequence[Run]) -> Keys:
     """The keys of a sorted distinct batch that are in no run. The batch is overwritten."""
     times = thresholds.now.gallop
     for run in runs:

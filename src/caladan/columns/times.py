@@ -14,7 +14,7 @@ from caladan.program.types import Type
 _FITS: Final = 1 << 62
 
 
-def timed(operation: Operation, given: Sequence[Ranks]) -> Ranks:
+def compute_times(operation: Operation, given: Sequence[Ranks]) -> Ranks:
     """The ranks of what an operation gives; OutOfRange where its type has no such value."""
     compute, type = operation.row.ranks, operation.returns
     assert compute is not None, operation

@@ -37,7 +37,7 @@ def warmup() -> tuple[str, ...]:
 
 def preload() -> int:
     """Load the kernels that were compiled before; how many."""
-    there = native.stored()
+    there = native.list_stored()
     if not there:
         return 0
     found = [each for each in _kernels() if each.is_kernel and each.name in there]

@@ -146,7 +146,7 @@ def _options(given: Mapping[str, object] | None) -> tuple[tuple[str, str], ...]:
     return tuple((key, _text(value)) for key, value in (given or {}).items())
 
 
-def named(text: str, relation: str, environment: Mapping[str, str]) -> External | None:
+def parse_name(text: str, relation: str, environment: Mapping[str, str]) -> External | None:
     """What a text names: `jdbc:URL#TABLE` or `table:NAME`; None if it is a path.
 
     Without `#TABLE` the table is called like the relation. So that a password need not stand on a

@@ -49,12 +49,12 @@ class Columnar:
 
 def columnar(path: Path, format: Format | None) -> Columnar:
     """A Parquet or ORC file; a number of ORC that Spark means as a datetime or interval is one."""
-    schema, read = _opened(path, format)
+    schema, read = _open(path, format)
     meant = pa.schema([_as_meant(field) for field in schema])
     return Columnar(meant, lambda: read().cast(meant))
 
 
-def _opened(path: Path, format: Format | None) -> tuple[pa.Schema, Callable[[], pa.Table]]:
+def _open(path: Path, format: Format | None) -> tuple[pa.Schema, Callable[[], pa.Table]]:
     if any("=" in folder for folder in path.parent.parts):
         import pyarrow.dataset as ds
 
@@ -89,10 +89,10 @@ _MARK = b"\xef\xbb\xbf"  # the byte order mark that some editors write first
 def content(path: Path) -> bytes:
     """The bytes of a file, uncompressed, without a byte order mark."""
     with pa.OSFile(str(path), "rb") as raw:
-        return uncompressed(raw, str(path))
+        return uncompress(raw, str(path))
 
 
-def uncompressed(raw: Any, name: str, size: int | None = None) -> bytes:
+def uncompress(raw: Any, name: str, size: int | None = None) -> bytes:
     """What a stream holds, or how it starts, uncompressed as its name says; without a mark."""
     with pa.input_stream(raw, compression=compression(name)) as stream:
         return bytes(cast("Any", stream).read(size)).removeprefix(_MARK)
@@ -139,7 +139,7 @@ _COLUMNAR: Final = ("parquet", "orc")
 
 def widths(relation: str, source: Source, columns: Sequence[Column]) -> Widths:
     """The width of each column; data that does not say has decimals of the full width."""
-    found = [_matched(relation, fields, columns) for fields in _schemas(relation, source)]
+    found = [_match_widths(relation, fields, columns) for fields in _schemas(relation, source)]
     full: Widths = (WIDEST,) * len(columns)
     return reduce(_wider, found) if found else full
 
@@ -161,7 +161,7 @@ def looks(relation: str, source: Source, columns: Sequence[Column]) -> tuple[Loo
     return tuple(Look(f.dataType.simpleString() == "timestamp", f.nullable) for f in found)
 
 
-def narrowed(table: pa.Table, widths: Widths) -> pa.Table:
+def narrow(table: pa.Table, widths: Widths) -> pa.Table:
     """A table whose decimals have these widths."""
     given: Any = table
     fields = [
@@ -191,7 +191,7 @@ def _schemas(relation: str, source: Source) -> Iterator[list[tuple[str, Width]]]
                 yield [(field.name, _of_arrow(field.type)) for field in schema]
 
 
-def _matched(
+def _match_widths(
     relation: str, fields: Sequence[tuple[str, Width]], columns: Sequence[Column]
 ) -> Widths:
     places = match_columns(relation, None, [name for name, _ in fields], columns)

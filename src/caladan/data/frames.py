@@ -1,9 +1,9 @@
 """DataFrames of Spark as data, for every engine: which are none, and what Spark says when it fails.
 
 `check` refuses a frame that nobody can read: a stream, or one of a session that was stopped.
-`collected` brings the rows of one into this process. `failed` is C044 for what Spark, or a function
-of the user's in it, raised, with the first line that means something to a person. Loads no PySpark
-by itself: whoever has a frame has.
+`collect` brings the rows of one into this process. `spark_failed` is C044 for what Spark, or a
+function of the user's in it, raised, with the first line that means something to a person. Loads no
+PySpark by itself: whoever has a frame has.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from caladan.data.secrets import scrubbed
+from caladan.data.secrets import scrub
 from caladan.program.diagnostics import CaladanError, error
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def is_running(session: Any) -> bool:
 def check_running(session: Any) -> None:
     """C050 where Spark was stopped behind the back of who holds something of it."""
     if not is_running(session):
-        raise stopped()
+        raise spark_stopped()
 
 
-def stopped() -> CaladanError:
+def spark_stopped() -> CaladanError:
     """C050: what is asked of Spark is gone."""
     return error(
         "C050", "Spark was stopped, and its data is gone",
@@ -70,7 +70,7 @@ def check(relation: str, frame: Any) -> None:
         raise error("C050", f"the DataFrame given for {relation} is a stream", help=_BATCH)
 
 
-def collected(relation: str, frame: Any) -> pa.Table:
+def collect(relation: str, frame: Any) -> pa.Table:
     """The rows of a frame."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -79,10 +79,10 @@ def collected(relation: str, frame: Any) -> pa.Table:
     try:
         return frame.toArrow()
     except (PySparkException, Py4JError, ConnectionError) as problem:
-        raise failed(problem, str(problem)) from problem
+        raise spark_failed(problem, str(problem)) from problem
 
 
-def failed(problem: BaseException, text: str) -> CaladanError:
+def spark_failed(problem: BaseException, text: str) -> CaladanError:
     """C044 for an exception of Spark's, of which this is the text."""
     reason = "its JVM is gone" if isinstance(problem, ConnectionError) else first_line(text)
     return error("C044", f"Spark failed: {reason}", help=_HELP)
@@ -94,11 +94,11 @@ def first_line(text: str) -> str:
     Of an exception in Python that is what comes after its stack trace.
     """
     if raised := _PYTHON.search(text):
-        return scrubbed(raised[1])
+        return scrub(raised[1])
     for line in text.splitlines():
         told = line.strip().removeprefix(":").removeprefix("Caused by:").strip()
         if told and not _TRACE.match(line) and not told.endswith(_WAITED):
             for prefix in (_THREAD, _CLASS, _TASK, _CLASS):
                 told = prefix.sub("", told, count=1)
-            return scrubbed(told or line.strip())
+            return scrub(told or line.strip())
     return "no reason given"

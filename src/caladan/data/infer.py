@@ -30,8 +30,8 @@ from caladan.data.problems import (
     like_a_header,
     maybe_header,
     only_spark,
-    reading,
     report,
+    report_reading,
 )
 from caladan.data.schema import column_type, spark_type
 from caladan.data.source import Source, files
@@ -98,10 +98,10 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
     for path in files(relation, source):
         if not path.stat().st_size:
             continue
-        with reading(relation, path, source.format):
+        with report_reading(relation, path, source.format):
             if source.format not in ("csv", "json"):
                 columns = _from_arrow(relation, str(path), columnar(path, source.format).schema)
-                return _widened(relation, source, columns)
+                return _widen(relation, source, columns)
             raw = formats.content(path)
         if source.format == "csv":
             rows = text.rows(relation, str(path), raw, source, bad)
@@ -111,7 +111,7 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
                 return _from_text(first, source.header)
         else:
             items = json_rows.rows(relation, str(path), raw, bad)
-            first_items = [_measured(item) for _, item in islice(items, ROWS)]
+            first_items = [_measure(item) for _, item in islice(items, ROWS)]
             if first_items:
                 return _check_json(
                     relation, str(path), _from_rows(relation, first_items, str(path))
@@ -124,7 +124,7 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
     )  # fmt: skip
 
 
-def _widened(relation: str, source: Source, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+def _widen(relation: str, source: Source, columns: tuple[Column, ...]) -> tuple[Column, ...]:
     """Columns of decimals that hold those of every file."""
     if not any(column.type.is_decimal for column in columns):
         return columns
@@ -135,7 +135,7 @@ def _widened(relation: str, source: Source, columns: tuple[Column, ...]) -> tupl
     )
 
 
-def _measured(item: object) -> object:
+def _measure(item: object) -> object:
     """A row of JSON, with stand-ins for values that are too large, or too deep, to look at."""
     if isinstance(item, dict):
         return {name: _stand_in(v) for name, v in cast("dict[str, object]", item).items()}
@@ -168,8 +168,8 @@ def suspect_header(relation: str, source: Source, columns: Sequence[Column]) -> 
     if source.header is not None or not all(c.type is Type.STRING for c in columns):
         return None
     for path in files(relation, source):
-        with reading(relation, path, source.format), pa.OSFile(str(path), "rb") as raw:
-            start = formats.uncompressed(raw, str(path), _START)
+        with report_reading(relation, path, source.format), pa.OSFile(str(path), "rb") as raw:
+            start = formats.uncompress(raw, str(path), _START)
         lines = start.splitlines(keepends=True)
         whole = lines if len(start) < _START else lines[:-1]
         try:

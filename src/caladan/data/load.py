@@ -4,9 +4,9 @@
 taken are noted with their file, line and, where known, position in the line.
 
 `changed(base, step, is_insert)` is the data of a source after one more change, a source made of
-steps; `applied` is what comes of it once columns are known and every step is an Arrow table. Small
-steps of Python rows are put together as they come, and where only the last change of a row counts
-the others are dropped, so that a relation whose facts come and go all day does not grow.
+steps; `apply_steps` is what comes of it once columns are known and every step is an Arrow table.
+Small steps of Python rows are put together as they come, and where only the last change of a row
+counts the others are dropped, so that a relation whose facts come and go all day does not grow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ import pyarrow as pa
 from caladan.data import formats, frames, json_rows, memory, text
 from caladan.data.formats import columnar
 from caladan.data.missing import values
-from caladan.data.problems import BadRow, cannot_read, only_spark, reading, rejected_table, report
+from caladan.data.problems import (
+    BadRow,
+    cannot_read,
+    only_spark,
+    rejected_table,
+    report,
+    report_reading,
+)
 from caladan.data.schema import empty_table, table_of
 from caladan.data.source import Source, files
 from caladan.program import Column
@@ -32,7 +39,7 @@ _ROWS: Final = 1000  # of a step that takes in the next one
 _STEPS: Final = 64  # that are looked through for changes of the same row
 
 
-def changed(base: Source, step: Source, *, is_insert: bool) -> Source:
+def change(base: Source, step: Source, *, is_insert: bool) -> Source:
     """The data of a source after a change."""
     steps = base.steps if base.kind == "changed" else ((True, base),)
     last, before = steps[-1], steps[:-1]
@@ -46,7 +53,7 @@ def changed(base: Source, step: Source, *, is_insert: bool) -> Source:
     return Source("changed", steps[0][1].name, steps=steps, objects=base.objects)
 
 
-def applied(steps: Iterable[tuple[bool, pa.Table]]) -> pa.Table:
+def apply_steps(steps: Iterable[tuple[bool, pa.Table]]) -> pa.Table:
     """What is left after inserts and deletes, in their order."""
     found: Any = None
     for is_insert, table in steps:
@@ -133,7 +140,7 @@ def read(relation: str, source: Source, columns: Sequence[Column], bad: list[Bad
 def _read_file(
     relation: str, path: Path, source: Source, columns: Sequence[Column], bad: list[BadRow]
 ) -> pa.Table:
-    with reading(relation, path, source.format):
+    with report_reading(relation, path, source.format):
         if path.stat().st_size == 0:
             return empty_table(columns)
         if source.format == "csv":
@@ -155,7 +162,7 @@ def load(
     columns = values(columns)
     bad: list[BadRow] = []
     if source.kind == "spark":
-        taken = frames.collected(relation, source.data)
+        taken = frames.collect(relation, source.data)
         table = memory.read(relation, taken, columns, bad, objects=source.objects)
     elif source.kind == "arrow":
         snapshot = cast("memory.Snapshot", source.data)
@@ -169,7 +176,7 @@ def load(
             tables.append((is_insert, found))
             if rejected is not None:
                 aside.append(rejected)
-        return applied(tables), pa.concat_tables(aside) if aside else None
+        return apply_steps(tables), pa.concat_tables(aside) if aside else None
     elif source.kind == "external":
         raise only_spark(relation, source.name)
     elif source.is_remote:

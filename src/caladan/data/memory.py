@@ -76,7 +76,7 @@ def _read_rows(
     if set(map(type, rows)) <= {tuple} and set(map(len, cast("list[Any]", rows))) <= {len(columns)}:
         if not columns:  # nothing but how many there are
             return table_of(cast("list[Any]", rows), columns)
-        whole = _transposed(cast("list[Any]", rows), columns)
+        whole = _transpose(cast("list[Any]", rows), columns)
         return assemble(relation, columns, whole, bad, objects=objects)
     good: list[tuple[object, ...]] = []
     lines: list[int] = []
@@ -88,7 +88,7 @@ def _read_rows(
         else:
             good.append(cells)
             lines.append(line)
-    whole = _transposed(good, columns)
+    whole = _transpose(good, columns)
     table = (
         assemble(relation, columns, whole, wrong, lines=lines, objects=objects)
         if columns
@@ -98,9 +98,7 @@ def _read_rows(
     return table
 
 
-def _transposed(
-    rows: Sequence[tuple[object, ...]], columns: Sequence[Column]
-) -> list[list[object]]:
+def _transpose(rows: Sequence[tuple[object, ...]], columns: Sequence[Column]) -> list[list[object]]:
     return [list(map(itemgetter(i), rows)) for i in range(len(columns))]
 
 

@@ -1,8 +1,8 @@
 """Missing values in tables: nulls of Arrow outside, two columns inside.
 
-`completed` puts a column that says whether there is a value in front of each column that has
-nulls, and fills in what stands for none; `merged` is the way back. The `role` of a column tells
-which is which; what rules make of them is told in analysis/missing.py.
+`complete_table` puts a column that says whether there is a value in front of each column that has
+nulls, and fills in what stands for none; `merge_pairs` is the way back. The `role` of a column
+tells which is which; what rules make of them is told in analysis/missing.py.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def values(columns: Sequence[Column]) -> tuple[Column, ...]:
     return tuple(column for column in columns if column.role == "value")
 
 
-def lacking(columns: Sequence[Column]) -> frozenset[str]:
+def find_lacking(columns: Sequence[Column]) -> frozenset[str]:
     """The names of columns that come as two."""
     pairs = pairwise(columns)
     return frozenset(after.name for before, after in pairs if before.role == "present")
 
 
-def paired(columns: Sequence[Column], lacks: Collection[int]) -> tuple[Column, ...]:
+def pair_columns(columns: Sequence[Column], lacks: Collection[int]) -> tuple[Column, ...]:
     """Columns, with one in front that says whether there is a value of those that lack some.
 
     `lacks` has places among the `values`; columns that come as two already stay so.
@@ -46,7 +46,9 @@ def paired(columns: Sequence[Column], lacks: Collection[int]) -> tuple[Column, .
     return tuple(found)
 
 
-def completed(table: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, tuple[Column, ...]]:
+def complete_table(
+    table: pa.Table, columns: Sequence[Column]
+) -> tuple[pa.Table, tuple[Column, ...]]:
     """A table without nulls, and its columns: those that are given, and what says where some were.
 
     Of the columns, some may come as two already.
@@ -55,7 +57,7 @@ def completed(table: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, tup
     lacks = [i for i, array in enumerate(arrays) if array.null_count]
     if not lacks and len(arrays) == len(columns):
         return table, tuple(columns)
-    both = paired(columns, lacks)
+    both = pair_columns(columns, lacks)
     return _split(table, both), both
 
 
@@ -74,12 +76,12 @@ def _split(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
         place = len(arrays)
         if place < len(columns) and columns[place].role == "present":
             arrays.append(pc.is_valid(data))
-            data = _filled(data, column)
+            data = _fill(data, column)
         arrays.append(data)
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
 
 
-def _filled(data: Any, column: Column) -> Any:
+def _fill(data: Any, column: Column) -> Any:
     if not data.null_count:
         return data
     value = stand_in(column.type)
@@ -87,7 +89,7 @@ def _filled(data: Any, column: Column) -> Any:
     return pc.fill_null(data, array_of([plain], ARROW[column.type])[0])
 
 
-def merged(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
+def merge_pairs(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
     """A table of values, with nulls where a column says that there is none."""
     arrays: list[Any] = []
     fields: list[pa.Field[Any]] = []

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from caladan.data.schema import outer_type
 from caladan.program import Column, Type
-from caladan.program.nested import packed, plain, python, unpacked
+from caladan.program.nested import pack, plain, python, unpack
 from caladan.program.values import inside
 
 
@@ -27,7 +27,7 @@ def outward(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
     fields: list[Any] = []
     for column, data, field in zip(columns, table.columns, table.schema, strict=True):
         if column.type.is_nested and pa.types.is_binary(data.type):
-            arrays.append(listed(data, column.type))
+            arrays.append(to_arrow(data, column.type))
             fields.append(pa.field(field.name, outer_type(column.type), field.nullable))
         else:
             arrays.append(data)
@@ -35,9 +35,9 @@ def outward(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def listed(data: Any, type: Type) -> Any:
+def to_arrow(data: Any, type: Type) -> Any:
     """A column of bytes as one of Arrow's lists or structs."""
-    return _each(data, lambda value: plain(python(unpacked(value), type)), outer_type(type))
+    return _each(data, lambda value: plain(python(unpack(value), type)), outer_type(type))
 
 
 def values(data: Any, type: Type) -> list[Any]:
@@ -46,14 +46,14 @@ def values(data: Any, type: Type) -> list[Any]:
     found: list[Any] = []
     for each in data.to_pylist():
         if each not in known:
-            known[each] = python(unpacked(each), type)
+            known[each] = python(unpack(each), type)
         found.append(known[each])
     return found
 
 
 def inward(data: Any, type: Type) -> Any:
     """A column of lists or structs whose values are of a type as bytes."""
-    made = [None if each is None else packed(inside(each, type), type) for each in data.to_pylist()]
+    made = [None if each is None else pack(inside(each, type), type) for each in data.to_pylist()]
     return pa.array(made, pa.binary())
 
 

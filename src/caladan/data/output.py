@@ -7,7 +7,7 @@
 
 A name that ends in .gz, .bz2 or the like is compressed (csv, tsv, json).
 
-`created` hands out a draft beside the file, which takes its place once it is complete; `appended`
+`create` hands out a draft beside the file, which takes its place once it is complete; `append`
 the file itself, which is cut back to what it was if anything goes wrong. The draft has a name that
 nobody can guess and must be new, so that a link put in its way is never followed.
 """
@@ -29,13 +29,13 @@ from typing import Any, BinaryIO, Final, TextIO, cast
 
 import pyarrow as pa
 
-from caladan.data.external import CatalogTable, External, Jdbc, StoredFiles, named
+from caladan.data.external import CatalogTable, External, Jdbc, StoredFiles, parse_name
 from caladan.data.formats import ORC_MOMENTS, ORC_RANGE, SPARK_TYPE
 from caladan.data.schema import rows
 from caladan.data.source import compression, suffix
 from caladan.program import Value
 from caladan.program.diagnostics import CaladanError, Place, error
-from caladan.program.values import written
+from caladan.program.values import write_value
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _CHUNK: Final = 1 << 20
@@ -48,7 +48,7 @@ def cannot_write(path: str, reason: str, help: str | None = None) -> CaladanErro
 
 
 @contextmanager
-def created(path: Path) -> Generator[BinaryIO]:
+def create(path: Path) -> Generator[BinaryIO]:
     """A stream whose content becomes that of a file; C037 where that is not possible."""
     try:
         if path.exists() and not path.is_file():  # a terminal, a pipe: it is there to be written to
@@ -68,7 +68,7 @@ def created(path: Path) -> Generator[BinaryIO]:
 
 
 @contextmanager
-def appended(path: Path) -> Generator[BinaryIO]:
+def append(path: Path) -> Generator[BinaryIO]:
     """A stream that adds to a file of lines, all or nothing; C037 where that is not possible."""
     try:
         size = path.stat().st_size
@@ -147,7 +147,9 @@ def elsewhere(path: object, format: str | None) -> External | None:
     if isinstance(path, Jdbc | CatalogTable | StoredFiles):
         return path
     return (
-        StoredFiles(str(path), "delta") if format == "delta" else named(str(path), "", os.environ)
+        StoredFiles(str(path), "delta")
+        if format == "delta"
+        else parse_name(str(path), "", os.environ)
     )
 
 
@@ -165,7 +167,7 @@ def write(table: pa.Table, path: Path, format: str, mode: str, *, header: bool =
                 str(path), f"a {format} file cannot be appended to",
                 "append to a folder, or to a .csv, .tsv or .jsonl file",
             )  # fmt: skip
-        with appended(path) as raw:
+        with append(path) as raw:
             start = "" if ends_with_a_line(path) else "\n"
             _to_stream(table, raw, path.name, format, header=False, start=start)
         return
@@ -173,13 +175,13 @@ def write(table: pa.Table, path: Path, format: str, mode: str, *, header: bool =
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise cannot_write(str(path), problem.strerror or str(problem)) from None
-    with created(path) as raw:
+    with create(path) as raw:
         _to_stream(table, raw, path.name, format, header=header)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file that is no data: a report, statistics."""
-    with created(Path(path).expanduser()) as raw:
+    with create(Path(path).expanduser()) as raw:
         raw.write(text.encode())
 
 
@@ -237,11 +239,11 @@ def _check_missing(table: pa.Table, format: str) -> None:
 
 def _csv_line(row: Sequence[object]) -> str:
     """Fields with commas between them; an empty text has quotes, and a missing value none."""
-    fields = ["" if value is None else _quoted(field(value)) for value in row]
+    fields = ["" if value is None else _quote(field(value)) for value in row]
     return ",".join(fields if fields != [""] else ['""']) + "\n"  # readers skip empty lines
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text.replace(chr(34), chr(34) * 2)}"' if _NEEDS_QUOTES.search(text) else text
 
 
@@ -267,12 +269,14 @@ def _check_names(table: pa.Table) -> None:
 def field(value: object) -> str:
     """A value as text that `values.parse` reads back."""
     if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False, default=_written)
-    return "" if value is None else written(cast("Value", value))  # only answers of SQL have None
+        return json.dumps(value, ensure_ascii=False, default=_write_field)
+    return (
+        "" if value is None else write_value(cast("Value", value))
+    )  # only answers of SQL have None
 
 
-def _written(value: Any) -> str:
-    return written(value)
+def _write_field(value: Any) -> str:
+    return write_value(value)
 
 
 def as_json(names: Sequence[str], row: Sequence[object]) -> str:
@@ -285,13 +289,13 @@ def as_json(names: Sequence[str], row: Sequence[object]) -> str:
 def _json(value: object) -> str:
     match value:
         case Decimal():
-            return written(value)
+            return write_value(value)
         case dt.date() | dt.timedelta() | bytes():
-            return json.dumps(written(value))
+            return json.dumps(write_value(value))
         case list() | dict():
-            return json.dumps(value, ensure_ascii=False, default=_written)
+            return json.dumps(value, ensure_ascii=False, default=_write_field)
         case float() if not math.isfinite(value):  # JSON has no such numbers; readers take these
-            return json.dumps(written(value))
+            return json.dumps(write_value(value))
         case _:
             return json.dumps(value, ensure_ascii=False)
 
@@ -306,7 +310,7 @@ def _to_stream(
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
             raise cannot_write(name, str(problem).partition("\n")[0]) from None
         return
-    with _compressed(raw, compression(name)) as binary:
+    with _compress(raw, compression(name)) as binary:
         stream = io.TextIOWrapper(binary, encoding="utf-8", newline="")
         try:
             stream.write(start)
@@ -411,7 +415,7 @@ def _check_moments(name: str, column: Any) -> None:
 
 
 @contextmanager
-def _compressed(raw: BinaryIO, kind: str | None) -> Generator[Any]:
+def _compress(raw: BinaryIO, kind: str | None) -> Generator[Any]:
     if kind is None:
         yield raw
     elif kind == "gzip":  # mtime=0: the same facts make the same bytes

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from caladan.program import Column, Type
 from caladan.program.diagnostics import CaladanError, Diagnostic, Place, Span, did_you_mean, error
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ def wrong_width(
 ) -> BadRow:
     """C031: a row with too few or too many columns."""
     names = ", ".join(c.name for c in columns)
-    reason = f"{counted(found, 'column')} where {relation} has {len(columns)} ({names})"
+    reason = f"{count_things(found, 'column')} where {relation} has {len(columns)} ({names})"
     return BadRow(
         relation, file, line, 1, text, reason, "C031", _other_delimiter(text, columns, delimiter)
     )
@@ -178,7 +178,7 @@ def _place(path: str | None) -> Place | None:
 
 
 @contextmanager
-def reading(relation: str, path: Path, format: str | None) -> Generator[None]:
+def report_reading(relation: str, path: Path, format: str | None) -> Generator[None]:
     """C035 for whatever a library says about a file that it cannot read."""
     import pyarrow as pa
 
@@ -239,7 +239,9 @@ def other_columns(
     where = _place(place)
     has = ", ".join(found) or "none"
     if len(found) != len(declared) and len(absent) == len(declared):
-        message = f"{counted(len(found), 'column')} ({has}) where {relation} has {len(declared)}"
+        message = (
+            f"{count_things(len(found), 'column')} ({has}) where {relation} has {len(declared)}"
+        )
         advice = _other_delimiter(has, columns, ",") if len(found) == 1 else None
         return error("C031", f"{message} ({', '.join(declared)})", where, help=advice)
     return error(
@@ -298,7 +300,7 @@ def report(rows: Sequence[BadRow], total: int | None = None) -> CaladanError:
     shown = [row.diagnostic for row in rows[:SHOWN]]
     if total > len(shown):
         more = total - len(shown)
-        last = f"… and {counted(more, 'more bad row')} in the data of {rows[0].relation}"
+        last = f"… and {count_things(more, 'more bad row')} in the data of {rows[0].relation}"
         advice = "`--permissive` (permissive=True in Python) sets bad rows aside and goes on"
         shown.append(Diagnostic(rows[0].code, last, help=advice))
     return CaladanError(*shown)
@@ -308,8 +310,8 @@ def set_aside(relation: str, rows: int) -> Diagnostic:
     """W108: rows that a permissive run left out."""
     return Diagnostic(
         "W108",
-        f"{counted(rows, 'row')} of the data of {relation} {'was' if rows == 1 else 'were'} set "
-        "aside",
+        f"{count_things(rows, 'row')} of the data of {relation} {'was' if rows == 1 else 'were'} "
+        "set aside",
         help="the relation `_rejected` has them, each with the reason",
     )
 
@@ -319,8 +321,8 @@ def equal_rows(relation: str, rows: int, columns: Sequence[str], function: str) 
     shown = ", ".join(columns)
     return Diagnostic(
         "W109",
-        f"{counted(rows, 'row')} of the data of {relation} {'is' if rows == 1 else 'are'} equal to "
-        f"other rows, and `{function}` counts equal rows as one fact",
+        f"{count_things(rows, 'row')} of the data of {relation} {'is' if rows == 1 else 'are'} "
+        f"equal to other rows, and `{function}` counts equal rows as one fact",
         help=f"to count every row, bind its number: `{relation}[R]({shown})`",
     )
 

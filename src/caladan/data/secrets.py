@@ -5,7 +5,7 @@ Every driver writes user and password its own way (`?password=`, `;password={…
 nothing is searched for passwords here; what is known to be harmless is kept.
 
     shown(url)        scheme and host, or the scheme alone where the host cannot be told for sure
-    hide(url, …)      from now on `scrubbed` takes out what may be a secret of this database
+    hide(url, …)      from now on `scrub` takes out what may be a secret of this database
     scrubbed(text)    a text of Spark's or of a driver's, without secrets of databases in use
     without_urls(…)   a text that nobody has taken apart yet, such as a command line
 """
@@ -61,16 +61,16 @@ def shown(url: str) -> str:
     >>> shown("jdbc:mysql://(host=db.example,password=sesame)/shop")
     'jdbc:mysql'
     """
-    scheme, rest = _parted(url)
+    scheme, rest = _split_scheme(url)
     host = _host(scheme, rest)
     return scheme if host is None else f"{scheme}://{host['host']}"
 
 
 def hide(url: str, properties: Iterable[tuple[str, str]]) -> None:
-    """Have `scrubbed` take out what may be a secret of a database that is in use from now on."""
+    """Have `scrub` take out what may be a secret of a database that is in use from now on."""
     given = (url, tuple(properties))
     if given not in _hidden:
-        scheme, rest = _parted(url)
+        scheme, rest = _split_scheme(url)
         if len(_DELIMITER.findall(rest)) > _MOST:
             _hidden[given] = None
             return
@@ -78,7 +78,7 @@ def hide(url: str, properties: Iterable[tuple[str, str]]) -> None:
         _hidden[given] = tuple(sorted(found, key=len, reverse=True))
 
 
-def scrubbed(text: str) -> str:
+def scrub(text: str) -> str:
     """A text without what may be a secret of a database that was in use."""
     urls: list[str] = []
     for (url, _), secrets in _hidden.items():
@@ -105,7 +105,7 @@ def without_urls(text: str) -> str:
     return _IN_TEXT.sub(lambda found: shown(found[0]), text)
 
 
-def _parted(url: str) -> tuple[str, str]:
+def _split_scheme(url: str) -> tuple[str, str]:
     """The scheme of a URL, and what follows."""
     start = _SCHEME.match(url)
     if start is None:

@@ -21,12 +21,12 @@ from pathlib import Path, PurePath
 from typing import Final, Literal, TypeAlias, cast
 
 from caladan.data import frames, memory, problems
-from caladan.data.external import CatalogTable, External, Jdbc, StoredFiles, named
+from caladan.data.external import CatalogTable, External, Jdbc, StoredFiles, parse_name
 from caladan.program.diagnostics import error
 from caladan.program.objects import Objects
 
 Format: TypeAlias = Literal["csv", "json", "parquet", "orc"]
-Kind: TypeAlias = Literal["path", "arrow", "spark", "external", "changed"]
+SourceKind: TypeAlias = Literal["path", "arrow", "spark", "external", "changed"]
 
 FORMATS: Final[dict[str, Format]] = {
     **dict[str, Format].fromkeys((".csv", ".tsv", ".tab", ".txt", ".facts"), "csv"),
@@ -58,7 +58,7 @@ class Source:
     changed, what it was made of: whether facts were inserted or deleted, and which.
     """
 
-    kind: Kind
+    kind: SourceKind
     name: str
     paths: tuple[str, ...] = ()
     format: Format | None = None
@@ -216,7 +216,7 @@ def _elsewhere(relation: str, data: object, format: str | None) -> External | No
             _check_there(relation, path)
         return StoredFiles(path, "delta")
     if isinstance(data, str | os.PathLike):
-        return named(os.fspath(cast("str | os.PathLike[str]", data)), relation, os.environ)
+        return parse_name(os.fspath(cast("str | os.PathLike[str]", data)), relation, os.environ)
     return None
 
 

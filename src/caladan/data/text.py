@@ -148,7 +148,7 @@ def layout(
     declared = [column.name for column in columns]
     if names == declared:
         return TextColumns(straight.width, straight.places, lines, text)
-    folded, wanted = sorted(map(_folded, names)), sorted(map(_folded, declared))
+    folded, wanted = sorted(map(_fold_name, names)), sorted(map(_fold_name, declared))
     # Letters alone, `a,b` for columns A and B, are more likely nodes of a graph. A line that has
     # more than all the names cannot be a row, but columns of a header go by their names.
     if (folded == wanted and any(len(name) > 1 for name in folded)) or (
@@ -158,7 +158,7 @@ def layout(
     return straight
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     """A name as people read it: without blanks, quotes and a byte order mark around it."""
     return name.strip(" \t\ufeff\"'`").lower()
 

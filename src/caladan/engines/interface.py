@@ -106,7 +106,7 @@ class SharedStorage(Protocol):
         ...
 
 
-Store: TypeAlias = Mapping[str, Table]
+GivenTables: TypeAlias = Mapping[str, Table]
 """The tables of a program's relations, by name."""
 
 
@@ -154,7 +154,7 @@ class Engine(Protocol):
         ...
 
     def plans(
-        self, program: DeltaProgram, store: Store, options: Options, *, is_all_there: bool
+        self, program: DeltaProgram, store: GivenTables, options: Options, *, is_all_there: bool
     ) -> Sequence[tuple[str, str]]:
         """What its session would be handed, with a title each; nothing without a session.
 
@@ -171,7 +171,9 @@ class Engine(Protocol):
 class Watchable(Protocol):
     """An engine that can keep relations true while facts come and go."""
 
-    def watch(self, program: DeltaProgram, store: Store, options: Options, events: Listener) -> Any:
+    def watch(
+        self, program: DeltaProgram, store: GivenTables, options: Options, events: Listener
+    ) -> Any:
         """The relations of a program, alive."""
         ...
 
@@ -191,7 +193,7 @@ class RunsPlans(Protocol):
     """An engine that runs what the compiler made of a program."""
 
     def run(
-        self, program: DeltaProgram, store: Store, options: Options, events: Listener
+        self, program: DeltaProgram, store: GivenTables, options: Options, events: Listener
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program, by name."""
         ...
@@ -205,14 +207,16 @@ class ReadsRules(Protocol):
         self,
         program: WrittenProgram,
         totals: Mapping[str, Totals | None],
-        store: Store,
+        store: GivenTables,
         options: Options,
         events: Listener,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program; `totals` tell if sums will settle."""
         ...
 
-    def split(self, tables: Store, columns: Mapping[str, tuple[Column, ...]]) -> dict[str, Table]:
+    def split(
+        self, tables: GivenTables, columns: Mapping[str, tuple[Column, ...]]
+    ) -> dict[str, Table]:
         """Tables with the columns that the compiler gave them: two for those that lack values."""
         ...
 
@@ -329,7 +333,7 @@ class LazyEngine:
         return self._started().load(name, source, columns, options)
 
     def run(
-        self, program: DeltaProgram, store: Store, options: Options, events: Listener
+        self, program: DeltaProgram, store: GivenTables, options: Options, events: Listener
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
         engine = cast("RunsPlans", self._started())
@@ -340,7 +344,7 @@ class LazyEngine:
         return table if self._engine is None else self._engine.answer(goal, table)
 
     def plans(
-        self, program: DeltaProgram, store: Store, options: Options, *, is_all_there: bool
+        self, program: DeltaProgram, store: GivenTables, options: Options, *, is_all_there: bool
     ) -> Sequence[tuple[str, str]]:
         """The engine's own plans."""
         return self._started().plans(program, store, options, is_all_there=is_all_there)

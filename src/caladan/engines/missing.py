@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from caladan.data.missing import merged, values
+from caladan.data.missing import merge_pairs, values
 from caladan.data.schema import LocalTable
 from caladan.engines.interface import KnowsFirst, KnowsMissing, Table
 
@@ -23,11 +23,11 @@ class MergedTable(LocalTable):
         return self._table.count()
 
     def arrow(self, limit: int | None = None) -> pa.Table:
-        return merged(self._table.arrow(limit), self._table.columns)
+        return merge_pairs(self._table.arrow(limit), self._table.columns)
 
     def first(self, rows: int) -> pa.Table | None:
         found = self._table.first(rows) if isinstance(self._table, KnowsFirst) else None
-        return None if found is None else merged(found, self._table.columns)
+        return None if found is None else merge_pairs(found, self._table.columns)
 
     def close(self) -> None:
         self._table.close()

@@ -13,7 +13,7 @@ from caladan.explain.stages import (
     ScriptParts,
     Setting,
     bodies,
-    chosen,
+    choose_stages,
     page,
     script_html,
     script_text,
@@ -27,7 +27,7 @@ def text(compiled: Compiled, stage: str = "all", setting: Setting | None = None)
     """A stage, or all of them, each below its heading; on Spark, if nothing else is set."""
     return "\n\n".join(
         f"== {each.heading} ==\n\n{body}"
-        for each, body in bodies(compiled, chosen(stage), setting or Setting())
+        for each, body in bodies(compiled, choose_stages(stage), setting or Setting())
     )
 
 

@@ -17,8 +17,8 @@ from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Comparison, Value
 from caladan.program.aggregates import row_of
-from caladan.program.notation import counted
-from caladan.rules.body import Absence, Binding, Body, Scan, Version
+from caladan.program.notation import count_things
+from caladan.rules.body import Absence, Body, BodyBinding, Scan, Version
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 _FACTS_SHOWN: Final = 3
@@ -52,7 +52,7 @@ def facts_lines(clique: DeltaClique, program: DeltaProgram) -> Iterator[str]:
     """What aggregates combine, and the facts that no rule derives."""
     for name in clique.relations:
         info = program.relations[name]
-        if combined := _combined(info):
+        if combined := _describe_aggregates(info):
             yield f"  {name}: {combined}"
         if info.takes_data:
             yield f"  {name} has data of its own"
@@ -91,10 +91,10 @@ def _facts(name: str, rows: Sequence[tuple[Value, ...]]) -> Iterator[str]:
     for row in rows[:_FACTS_SHOWN]:
         yield f"{name}({commas(value(v) for v in row)})."
     if len(rows) > _FACTS_SHOWN:
-        yield f"and {counted(len(rows) - _FACTS_SHOWN, 'more fact')} of {name}"
+        yield f"and {count_things(len(rows) - _FACTS_SHOWN, 'more fact')} of {name}"
 
 
-def _combined(info: RelationInfo) -> str:
+def _describe_aggregates(info: RelationInfo) -> str:
     combined = commas(
         f"{column.name} by {function}"
         for column, function in zip(info.columns, info.aggregates, strict=True)
@@ -114,7 +114,7 @@ def _literals(body: Body) -> Iterator[str]:
                 yield _atom(part)
             case Absence():
                 yield f"~{_atom(part.scan)}"
-            case Binding():
+            case BodyBinding():
                 yield f"{part.variable} = {expression(part.expression)}"
             case Comparison():
                 yield comparison(part)

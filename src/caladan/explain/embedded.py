@@ -30,7 +30,7 @@ from caladan.join.access import (
 )
 from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
-from caladan.program import Variable, thresholds
+from caladan.program import Variable
 from caladan.program.options import Options
 from caladan.rules.body import Scan
 from caladan.rules.program import DeltaClique
@@ -48,13 +48,11 @@ _SAMPLES = (
 )
 
 
-def _runs() -> str:
-    shared = thresholds.now.accumulate
-    return (
-        f"Where a relation has several runs, and {shared} solutions of a batch or more look for "
-        "each\nkey: the keys are found in each run, what the runs have for them is merged, and "
-        "crossed\nwith the batch once. Otherwise run by run."
-    )
+_RUNS = (
+    "Where a relation has several runs, a lookup accumulates if that costs less: the distinct\n"
+    "keys of a batch are found in each run, what the runs have for them is merged, and crossed\n"
+    "with the batch once. Rows × runs are weighed against distinct keys × runs and merged rows."
+)
 
 
 _PRODUCTS = (
@@ -63,7 +61,7 @@ _PRODUCTS = (
 )
 
 
-def embedded(
+def describe_embedded(
     compiled: Compiled,
     given: Mapping[str, pa.Table] | None,
     options: Options,
@@ -83,7 +81,7 @@ def embedded(
     if any(_may_vary(rule) for each in found.cliques for rule in each.everything):
         notes.append(_SAMPLES)
     if any(c.clique.is_recursive and _goes_round(c) for c in found.cliques):
-        notes += [_runs(), _PRODUCTS]
+        notes += [_RUNS, _PRODUCTS]
     return "\n\n".join(
         [*blocks, *notes, f"Arrangements: {_arrangements(found, is_decided=given is not None)}"]
     )
@@ -103,6 +101,7 @@ def _clique(
     for rule in each.rules:
         yield f"  {rule_line(rule.rule, clique)}"
         yield from _plans(rule)
+        yield from (f"    {each}" for each in rule.weighed)
         key = (clique.relations, rule.rule.rule.number, rule.seed)
         yield from _met(rule, given, searched.get(key, ()))
     for rule in each.links:
@@ -154,7 +153,7 @@ def _met(
     steps = rule.plans[0] if rule.plans else ()
     if not searched and not any(isinstance(each, Meet | Fork | GuidedSearch) for each in steps):
         return
-    estimates = _estimates(rule, given)
+    estimates = _estimates(rule, given) if _is_guided(rule) else {}
     if searched:
         yield from _table(estimates, searched)
         return
@@ -188,7 +187,7 @@ def _table(
         least = f"{min(known.values()):,}" if known else "-"
         counts = (f"{count:,}" for count in (each.proposed, each.confirmed, wasted))
         rows.append((each.variable, least, *counts))
-        for name, proposed in _attributed(each.by, known).items():
+        for name, proposed in _attribute(each.by, known).items():
             estimated = f"{known[name]:,}" if name in known else "-"
             rows.append((f"  {name}", estimated, f"{proposed:,}", "", ""))
     width = max(len(name) for name, *_ in rows)
@@ -196,7 +195,7 @@ def _table(
         yield f"    {name:<{width}}{''.join(f'{each:>12}' for each in numbers)}".rstrip()
 
 
-def _attributed(by: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
+def _attribute(by: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
     """Proposals by the atoms of a rule: who makes them shows `_` for columns that it leaves out."""
     found = dict.fromkeys(known, 0)
     for name, proposed in by.items():
@@ -233,12 +232,12 @@ def _arrangements(found: Forecast, *, is_decided: bool) -> str:
     others = {name: None for name in others if name not in first}
     said = [commas(first)] if first else []
     said += [f"for other plans {commas(others)}"] if others else []
-    for what, names in waiting(found, is_decided=is_decided).items():
+    for what, names in list_waiting(found, is_decided=is_decided).items():
         said += [f"of {commas(names)} {what}"] if names else []
     return "; ".join(said) or "none"
 
 
-def waiting(found: Forecast, *, is_decided: bool) -> dict[str, tuple[str, ...]]:
+def list_waiting(found: Forecast, *, is_decided: bool) -> dict[str, tuple[str, ...]]:
     """What is made of relations as a run decides, by what it is; not all of them may need it."""
     rules = [rule for each in found.cliques for rule in each.everything]
     steps = [step for rule in rules for plan in rule.plans or () for step in plan]
@@ -246,12 +245,12 @@ def waiting(found: Forecast, *, is_decided: bool) -> dict[str, tuple[str, ...]]:
         rule for rule in rules if is_decided and not _may_vary(rule) and not _is_guided(rule)
     ]
     scans = {
-        "those of the orders that samples choose": _scanned(r for r in rules if r.plans is None),
+        "those of the orders that samples choose": _list_scans(r for r in rules if r.plans is None),
         "those of the variables that rows choose in a search": [
             scan for step in steps if isinstance(step, GuidedSearch) for scan in step.scans
         ],
         "views that samples of other orders look at": [
-            scan for scan in _scanned(sampled) if len(scan.arguments) > 1
+            scan for scan in _list_scans(sampled) if len(scan.arguments) > 1
         ],
     }
     names = {what: [scan.relation for scan in some] for what, some in scans.items()}
@@ -270,7 +269,7 @@ def waiting(found: Forecast, *, is_decided: bool) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _scanned(rules: Iterable[RuleForecast]) -> list[Scan]:
+def _list_scans(rules: Iterable[RuleForecast]) -> list[Scan]:
     """What rules of three atoms and more read: of these, which comes next is tried on samples."""
     bodies = [rule.rule.body.atoms for rule in rules]
     return [scan for scans in bodies if len(scans) > 2 for scan in scans]

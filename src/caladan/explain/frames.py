@@ -1,20 +1,18 @@
 """The physical plan of the spark engine.
 
-A relation is drawn in full where it is first needed and only named after that; one that is very
-deep down gets a tree of its own. A clique is a
-`Recursion`, with its strategy and why; where sizes decide, with the one it has if its inputs are
-large, and when it has another. `ExitExchange` brings its first facts to where they belong,
-`RecExchange` what each round derives. A rule with one recursive atom reads a
-`LinearRecursiveRelation`, one with several reads each as a `NonLinearRecursiveRelation`.
+A clique is a `Recursion`, with where it loops: the driver of a session, or tasks; with its
+strategy and why; where sizes decide, with the one it has if its inputs are large, and when it has
+another. `ExitExchange` brings its first facts to where they belong, `RecExchange` what each round
+derives: `false` if that is there already.
 
-Joins are named by their kind: in tasks they are lookups in arrangements; in frames the smaller side
-is broadcast, if it is small enough, or the kind is Spark's to choose. Where one task evaluates
-everything, that is all that Spark is handed.
+Joins are named by their kind: in tasks they are lookups in arrangements; in frames what has a hint
+is broadcast, else the smaller side, if it is small enough, or the kind is Spark's to choose. Where
+one task evaluates everything, that is all that Spark is handed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from caladan.analysis.core import RelationInfo
@@ -28,27 +26,18 @@ from caladan.engines.spark.choice import (
     WAVES,
     Outlook,
     may_meet_often,
-    partitioning,
 )
 from caladan.engines.spark.cube.plan import cyclic_part
-from caladan.explain.operators import PlanTrees, cut, named, renamed
-from caladan.explain.terms import (
-    RelationTrees,
-    Tree,
-    aggregation,
-    draw,
-    expressions,
-    filtered,
-    goal_line,
-    headings,
-    shown,
-    union,
-)
+from caladan.explain.logical import NOTHING, Names, PlanTrees, mask, union
+from caladan.explain.terms import Tree, describe_sort, draw, expressions, headings
 from caladan.language.deals.printer import commas
-from caladan.program.notation import counted
+from caladan.program import Type, Variable
+from caladan.program.notation import count_things
 from caladan.rules.body import Scan, Version
+from caladan.rules.logical import LogicalClique, LogicalPlan
 from caladan.rules.operators import (
     AntiJoin,
+    BroadcastHint,
     Extend,
     Join,
     Operator,
@@ -57,9 +46,9 @@ from caladan.rules.operators import (
     Select,
     Sort,
     Unit,
-    tree,
+    leaves,
 )
-from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.rules.program import DeltaProgram
 
 _SMALL: Final = (
     f"Inputs of at most {SMALL_INPUTS:,} facts in all are evaluated by one task (strategy: single)."
@@ -71,6 +60,7 @@ _PARTS: Final = (
     f"Frames have n partitions: 1 for up to {SMALL:,} facts, else one for each {FULL:,} of what a\n"
     f"rule may derive, at most {WAVES} times as many as tasks run at once."
 )
+_HINTS: Final = f"What has a hint is broadcast if it has at most {BROADCAST:,} facts."
 _JOINS: Final = (
     f"A join of frames is a BroadcastHashJoin if one side has at most {BROADCAST:,} facts (a\n"
     "ShuffledHashJoin if both lie in one partition), else of the kind that Spark chooses."
@@ -78,30 +68,31 @@ _JOINS: Final = (
 
 
 def frames(
-    program: DeltaProgram,
-    wanted: Iterable[str],
+    plan: LogicalPlan,
     seen: Sequence[Outlook],
     tasks: int | None,
     sizes: Mapping[str, int] | None,
-    *,
-    by_column: bool,
+    partitions: int | None = None,
 ) -> str:
     """A tree below each goal and each wanted relation.
 
     `seen` says how each clique will be evaluated, `tasks` how many run at once, `sizes` are those
-    of the data. What has no names of its own is named `by_column`, as in SQL.
+    of the data; `partitions` is how many frames are to have.
     """
-    drawing = _FrameTrees(program, tasks, seen, sizes or {}, by_column=by_column)
-    trees = list(drawing.trees(program.goals, wanted))
+    drawing = _FrameTrees(plan, tasks, seen, sizes or {}, partitions)
+    trees = list(drawing.trees())
     if not trees:
-        return "(nothing to evaluate)"
+        return NOTHING
     is_open = any(not each.is_decided for each in seen)
-    waiting = [_waiting(e) for e in seen if not e.is_decided and e.large.strategy != "frame"]
+    waiting = [
+        _describe_waiting(e) for e in seen if not e.is_decided and e.large.strategy != "frame"
+    ]
     notes = [
         *(["Strategies wait for sizes:", *waiting] if waiting else []),
         *([_SMALL] if is_open else []),
         *([_JOINS] if drawing.has_joins else []),
-        *([_PARTS] if drawing.has_frames else []),
+        *([_HINTS] if drawing.has_open_hints else []),
+        *([_PARTS] if drawing.has_open_frames else []),
     ]
     return "\n\n".join([*map(draw, trees), *(["\n".join(notes)] if notes else [])])
 
@@ -110,127 +101,128 @@ def one_task(program: DeltaProgram, wanted: Iterable[str], seen: Sequence[Outloo
     """The one task that evaluates everything, with all that it reads."""
     derived = {name for each in seen for name in each.clique.relations}
     scans = [
-        Tree(f"Scan {shown(info)}")
+        Tree(f"Scan {name} [{headings(info)}]")
         for name, info in program.relations.items()
         if info.takes_data or name not in derived
     ]
     names = commas(name for each in seen for name in each.clique.relations)
-    facts = "" if seen[0].facts is None else f"{counted(seen[0].facts, 'fact')}: "
+    facts = "" if seen[0].facts is None else f"{count_things(seen[0].facts, 'fact')}: "
     how = f"strategy: single ({facts}{seen[0].large.reason})"
     task = Tree(f"Task [{names}] {how}", tuple(scans))
-    asked = [*map(goal_line, program.goals), *(f"Relation {name}" for name in wanted)]
-    first, *others = asked or ["Everything"]
+    goals = (
+        f"{'Export' if goal.export else 'Goal'} {goal.name}({expressions(goal.arguments)})"
+        for goal in program.goals
+    )
+    first, *others = [*goals, *(f"Relation {name}" for name in wanted)] or ["Everything"]
     trees = [Tree(first, (task,)), *(Tree(each, (Tree("Task, see above"),)) for each in others)]
     return "\n\n".join(map(draw, trees))
 
 
-class _FrameTrees(RelationTrees[DeltaClique], PlanTrees):
+class _FrameTrees(PlanTrees):
     def __init__(
         self,
-        program: DeltaProgram,
+        plan: LogicalPlan,
         tasks: int | None,
         seen: Sequence[Outlook],
         sizes: Mapping[str, int],
-        *,
-        by_column: bool,
+        partitions: int | None,
     ) -> None:
-        home = {name: clique for clique in program.cliques for name in clique.relations}
-        super().__init__(program.relations, home)
-        self._program = program
-        self._by_column = by_column
+        super().__init__(plan, has_aliases=False)
         self._sizes = sizes
         self._outlooks = {each.clique.relations: each for each in seen}
-        self._partitions = "n" if tasks is None else str(tasks)
+        self._tasks = "n" if tasks is None else str(tasks)
+        self._partitions = partitions
         self._in_tasks = False  # whether what is drawn is evaluated by tasks
-        self._is_linear = True
-        self._broadcasts = False
         self.has_joins = False
-        self.has_frames = False  # whether recursion goes by frames
+        self.has_open_hints = False  # whether sizes decide if hints hold
+        self.has_open_frames = False  # whether sizes decide how many partitions frames have
+
+    # ── Relations ────────────────────────────────────────────────────────────────────────────────
 
     def base(self, info: RelationInfo) -> Tree:
-        return Tree(f"Scan {shown(info)}")
+        return Tree(f"Scan ExistingRDD[{','.join(self.columns(info.name))}]")
 
-    def clique(self, clique: DeltaClique, info: RelationInfo) -> Tree:
-        outer, self._in_tasks = self._in_tasks, self._outlook(clique).large.strategy != "frame"
-        tree = self._recursion(clique) if clique.is_recursive else self._derived(clique, info)
+    def facts(self, info: RelationInfo, many: int) -> Tree:
+        called = ",".join(self.columns(info.name))
+        return Tree(f"LocalTableScan [{called}], {count_things(many, 'fact')}")
+
+    def derived(self, clique: LogicalClique, name: str) -> Tree:
+        outlook = self._outlooks[clique.clique.relations]
+        outer, self._in_tasks = self._in_tasks, outlook.large.strategy != "frame"
+        info = self.relations[name]
+        tree = union(self.exits(clique, info))
+        how = (
+            f", strategy: {_strategy(outlook)}"
+            if self._in_tasks
+            else _describe_declined(outlook, ", ")
+        )
         self._in_tasks = outer
-        return tree
-
-    def _outlook(self, clique: DeltaClique) -> Outlook:
-        return self._outlooks[clique.relations]
-
-    # ── Relations outside recursion ──────────────────────────────────────────────────────────────
-
-    def _derived(self, clique: DeltaClique, info: RelationInfo) -> Tree:
-        tree = union([*self._given(info), *(self._rule(r) for r in clique.exit_rules)])
-        outlook = self._outlook(clique)
-        is_plain = outlook.large.strategy == "frame"
-        how = _declined(outlook, ", ") if is_plain else f", strategy: {_strategy(outlook)}"
         if info.has_aggregates:
-            return Tree(f"HashAggregate {info.name}, {_aggregation(info)}{how}", (tree,))
-        return Tree(f"Distinct {info.name}{how}", (tree,))
+            return Tree(f"HashAggregate {name}, {self.aggregation(info)}{how}", (tree,))
+        return Tree(f"Distinct {name}{how}", (tree,))
 
-    def _given(self, info: RelationInfo) -> Iterator[Tree]:
-        if info.takes_data:
-            yield Tree(f"Scan {shown(info)}")
-        if facts := self._program.facts.get(info.name):
-            yield Tree(f"LocalTableScan {shown(info)}, {counted(len(facts), 'fact')}")
+    def collected(self, info: RelationInfo, tree: Tree) -> Tree:
+        if not info.has_aggregates:
+            return tree
+        return Tree(f"HashAggregate {info.name}, {self.aggregation(info)}", (tree,))
 
-    # ── Cliques ──────────────────────────────────────────────────────────────────────────────────
+    def aggregation(self, info: RelationInfo) -> str:
+        keys, functions = super().aggregation(info).split("], [")
+        return f"keys {keys}], functions [{functions}"
 
-    def _recursion(self, clique: DeltaClique) -> Tree:
-        infos = [self._program.relations[name] for name in clique.relations]
-        outputs = " ".join(f"[{headings(info)}]" for info in infos)
-        outlook = self._outlook(clique)
+    def recursion(self, clique: LogicalClique) -> Tree:
+        outlook = self._outlooks[clique.clique.relations]
+        outer, self._in_tasks = self._in_tasks, outlook.large.strategy != "frame"
+        infos = [self.relations[name] for name in clique.clique.relations]
         children: list[Tree] = []
+        moves = clique.pivot is None
         for info in infos:
-            exits = [
-                *self._given(info),
-                *(self._rule(r) for r in clique.exit_rules if r.rule.head == info.name),
-            ]
-            if exits:
-                children.append(self._exchange("ExitExchange", clique, info, exits))
-            self._broadcasts = self._in_tasks  # they have all that is finished
-            rules = [self._rule(r) for r in clique.delta_rules if r.rule.head == info.name]
-            self._broadcasts = False
-            tree = self._exchange("RecExchange", clique, info, rules)
-            if outlook.large.strategy == "pivoted":
-                tree = Tree(f"{tree.line}: nothing has to move", tree.children)
-            children.append(tree)
-        names, how = commas(clique.relations), _strategy(outlook)
-        return Tree(f"Recursion {outputs} (Driver) [{names}] strategy: {how}", tuple(children))
+            if exits := self.exits(clique, info):
+                starts = [r for r in clique.exits if r.rule.head == info.name and r.output]
+                called = list(map(str, starts[0].output)) if starts else self.columns(info.name)
+                children.append(self._exchange("ExitExchange", "", clique, info, called, exits))
+            rules = self.rules(clique.recursive, info)
+            told, called = f", {str(moves).lower()}", self.columns(info.name)
+            children.append(self._exchange("RecExchange", told, clique, info, called, rules))
+        outputs = " ".join(f"[{','.join(self.columns(info.name))}]" for info in infos)
+        where = "Tasks" if self._in_tasks else "Driver"
+        masks = "".join(mask(clique, info).replace(" ", "") for info in infos)
+        line = f"Recursion {outputs} ({where}) [{commas(clique.clique.relations)}]{masks}"
+        if self._in_tasks or outlook.declined is not None or not outlook.is_decided:
+            line += f" strategy: {_strategy(outlook)}"
+        self._in_tasks = outer
+        return Tree(line, tuple(children))
 
     def _exchange(
-        self, kind: str, clique: DeltaClique, info: RelationInfo, inputs: list[Tree]
+        self,
+        kind: str,
+        told: str,
+        clique: LogicalClique,
+        info: RelationInfo,
+        called: Sequence[str],
+        inputs: list[Tree],
     ) -> Tree:
-        keys = partitioning(clique, info)
-        columns = commas(info.columns[i].name for i in keys)
-        self.has_frames |= not self._in_tasks
-        count = self._partitions if self._in_tasks else "n"
-        spread = f"hashpartitioning({columns}, {count})" if keys else "SinglePartition"
-        tree = union(inputs)
-        if info.has_aggregates:
-            tree = Tree(f"HashAggregate {info.name}, {_aggregation(info)}", (tree,))
-        return Tree(f"{kind} {info.name}, {spread}", (tree,))
+        keys = clique.partitioning(info)
+        columns = commas(called[i] for i in keys)
+        if self._in_tasks:
+            number = self._tasks
+        else:
+            number = "n" if self._partitions is None else str(self._partitions)
+            self.has_open_frames |= self._partitions is None
+        spread = f"hashpartitioning({columns}, {number})" if keys else "SinglePartition"
+        return Tree(f"{kind} {info.name}{told}, {spread}", (self.collected(info, union(inputs)),))
 
     # ── Rules ────────────────────────────────────────────────────────────────────────────────────
 
-    def _rule(self, rule: DeltaRule) -> Tree:
-        clique = self._home[rule.rule.head]
-        atoms = sum(a.relation in clique.relations for a in rule.rule.positive)
-        self._is_linear = atoms == 1
-        plan = tree(rule.body)
-        return self.operator(named(plan, by_column=self._by_column))
-
-    def cut(self, node: Sort, names: Mapping[str, str]) -> str:
+    def cut(self, node: Sort, names: Names) -> str:
         # A set has no order: without a limit, sorting is left to whoever shows it.
         kind = "Sort, when shown" if node.cut.limit is None else "TakeOrdered"
-        return f"{kind} ({cut(node, names)})"
+        return f"{kind} ({describe_sort(node, names)})"
 
-    def join(self, node: Join | AntiJoin, type: str, columns: tuple[list[str], list[str]]) -> str:
+    def join(self, node: Join | AntiJoin, type: str, pairs: Sequence[tuple[str, str]]) -> str:
         """A join by its kind, the columns it compares, and the side that is built or sent round."""
-        left, right = map(commas, columns)
-        what = f"{type}, [{left}], [{right}]" if node.on else type
+        sides = [commas(side) for side in zip(*pairs, strict=True)] or ["", ""]
+        what = f"[{sides[0]}], [{sides[1]}], {type}" if pairs else type
         if self._in_tasks:
             return f"LookupJoin {what}"
         cells = self._cells(node)
@@ -238,17 +230,42 @@ class _FrameTrees(RelationTrees[DeltaClique], PlanTrees):
             return f"HyperCubeJoin {what}"
         is_decided = not _is_cyclic(node) or (cells is not None and not may_meet_often(cells))
         either = "" if is_decided else f", {_CELLS}"
-        sides = (self._bound(node.left), self._bound(node.right))
-        if type == "LeftAnti":
-            sides = (None, sides[1])  # only what is negated is sent round
-        known = [size for size in sides if size is not None]
+        for side, given in (("Right", node.right), ("Left", node.left)):
+            if isinstance(given, BroadcastHint):
+                known = self._bound(given)
+                self.has_open_hints |= known is None
+                if known is None or known <= BROADCAST:
+                    return f"BroadcastHashJoin {what}, Build{side}{either}"
+        left, right = self._bound(node.left), self._bound(node.right)
+        bounds = (None, right) if type == "LeftAnti" else (left, right)  # what is negated is sent
+        known = [size for size in bounds if size is not None]
         if known and min(known) <= BROADCAST:
-            side = "Right" if sides[1] == min(known) else "Left"
+            side = "Right" if right == min(known) else "Left"
             if any(_is_delta(each) for each in (node.left, node.right)):
                 side = f"{side}, or the other side while it is smaller"
             return f"BroadcastHashJoin {what}, Build{side}{either}"
         self.has_joins = True
         return f"Join {what}{either}"
+
+    def broadcast(self, tree: Tree, node: BroadcastHint, keys: Sequence[str]) -> Tree:
+        """What is sent to all tasks, by the columns that are looked up."""
+        if self._in_tasks:
+            return Tree("BroadcastExchange", (tree,))
+        known = self._bound(node)
+        if known is not None and known > BROADCAST:
+            return tree
+        types = _types(node.input)
+        found = (_key(list(types).index(v), types[v], alone=len(keys) == 1) for v in keys)
+        mode = (
+            f"HashedRelationBroadcastMode(List({commas(found)}))"
+            if keys
+            else "IdentityBroadcastMode"
+        )
+        return Tree(f"BroadcastExchange {mode}", (tree,))
+
+    def recursive(self, scan: Scan) -> str:
+        called = ",".join(map(str, scan.attributes))
+        return f"{self.kind_of(scan)} [{called}]({self.version(scan)})"
 
     def _cells(self, node: Join | AntiJoin) -> list[int] | None:
         """How many facts the atoms of a cyclic body have, where they are known."""
@@ -271,20 +288,28 @@ class _FrameTrees(RelationTrees[DeltaClique], PlanTrees):
             case _:
                 return self._bound(node.input)
 
-    def scan(self, node: Scan, names: Mapping[str, str]) -> Tree:
-        if node.version is not Version.FULL:
-            shown = {Version.DELTA: "δ{}", Version.OLD: "{}", Version.NEW: "{}'"}[node.version]
-            name = shown.format(node.relation)
-            kind = "LinearRecursiveRelation" if self._is_linear else "NonLinearRecursiveRelation"
-            columns = commas(node.column_names) if self._by_column else expressions(node.arguments)
-            return Tree(f"{kind} [{columns}] ({name})")
-        broadcasts, self._broadcasts = self._broadcasts, False
-        tree = self.relation(node.relation)
-        self._broadcasts = broadcasts
-        if broadcasts:
-            tree = Tree("BroadcastExchange", (tree,))
-        tree = filtered(tree, node.arguments, node.column_names)
-        return tree if self._by_column else renamed(tree, node, names)
+
+_SPARK_TYPES: Final = {
+    "integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint",
+    "datetime": "timestamp",
+}  # fmt: skip
+
+
+def _key(place: int, type: Type, *, alone: bool) -> str:
+    """A column that is looked up, as Spark writes it; one whole number is hashed as a long."""
+    named = _SPARK_TYPES.get(str(type), str(type))
+    read = f"input[{place}, {named}, true]"
+    return f"cast({read} as bigint)" if alone and type.is_integral and named != "bigint" else read
+
+
+def _types(node: Operator) -> dict[str, Type]:
+    """The variables of a side of a join, with the types of their columns."""
+    found: dict[str, Type] = {}
+    for scan in leaves(node):
+        for argument, attribute in zip(scan.arguments, scan.attributes, strict=True):
+            if isinstance(argument, Variable) and not argument.is_anonymous:
+                found.setdefault(argument.name, attribute.type)
+    return found
 
 
 def _is_cyclic(node: Join | AntiJoin) -> bool:
@@ -296,7 +321,7 @@ def _is_delta(node: Operator) -> bool:
     match node:
         case Scan():
             return node.version is not Version.FULL
-        case Select() | Extend() | Prune():
+        case Select() | Extend() | Prune() | BroadcastHint():
             return _is_delta(node.input)
         case _:
             return False
@@ -304,25 +329,22 @@ def _is_delta(node: Operator) -> bool:
 
 def _strategy(outlook: Outlook) -> str:
     """The strategy, and why; where sizes decide, the one if much goes in."""
-    facts = "" if outlook.facts is None else f"{counted(outlook.facts, 'fact')} go in; "
+    facts = "" if outlook.facts is None else f"{count_things(outlook.facts, 'fact')} go in; "
     sent = "" if outlook.inputs is None else str(outlook.inputs)
-    reason = f"{outlook.large.reason}{'; ' if sent else ''}{sent}{_declined(outlook, '; ')}"
+    reason = (
+        f"{outlook.large.reason}{'; ' if sent else ''}{sent}{_describe_declined(outlook, '; ')}"
+    )
     return f"{outlook.large.strategy} ({facts}{reason})"
 
 
-def _declined(outlook: Outlook, before: str) -> str:
+def _describe_declined(outlook: Outlook, before: str) -> str:
     """What was asked for and cannot serve."""
     said = outlook.declined
     return "" if said is None else f"{before}not {said.strategy}: {said.reason}"
 
 
-def _waiting(outlook: Outlook) -> str:
+def _describe_waiting(outlook: Outlook) -> str:
     """What sizes decide, and where they do."""
     first = outlook.large
     others = (f"{each.strategy} {each.reason}" for each in outlook.options if each is not first)
     return f"[{commas(outlook.clique.relations)}] {first.strategy}, but {'; '.join(others)}"
-
-
-def _aggregation(info: RelationInfo) -> str:
-    keys, functions = aggregation(info)
-    return f"keys [{keys}], functions [{functions}]"

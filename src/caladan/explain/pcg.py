@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from caladan.analysis.core import Clique, RelationInfo
-from caladan.analysis.pcg import AndNode, OrNode, Part, Pcg
+from caladan.analysis.pcg import AndNode, OrNode, Pcg, PcgPart
 from caladan.explain.terms import comparison, expressions
 from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
 from caladan.program import Variable
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 from caladan.program.transform import reachable
 
 _DEEPEST: Final = 50  # rules above each other in one tree
@@ -40,10 +40,10 @@ class _Tree:
         self._relations = program.source.relations
         self._facts = program.source.facts
         self._home = {name: c for c in program.source.cliques for name in c.relations}
-        self._seen: set[Part] = set()
+        self._seen: set[PcgPart] = set()
         self._cliques = 0
         self._rules_above = 0
-        self._below: list[Part] = []  # what is too deep where it is first mentioned
+        self._below: list[PcgPart] = []  # what is too deep where it is first mentioned
 
     def roots(self) -> Iterator[list[str]]:
         """The lines of every tree."""
@@ -97,7 +97,7 @@ class _Tree:
         self._cliques += 1
         number, margin, rules = self._cliques, " " * depth, self._program.rules
 
-        def inside(part: Part) -> list[OrNode]:
+        def inside(part: PcgPart) -> list[OrNode]:
             found = (child for node in rules[part] for child in node.children)
             return [child for child in found if child.relation in clique.relations]
 
@@ -114,7 +114,7 @@ class _Tree:
             yield from self._predicate(part, clique, place, depth + 1)
         yield f"{margin}End Clique {number}"
 
-    def _predicate(self, part: Part, clique: Clique, place: int, depth: int) -> Iterator[str]:
+    def _predicate(self, part: PcgPart, clique: Clique, place: int, depth: int) -> Iterator[str]:
         margin, nodes = " " * depth, self._program.rules[part]
         recursive = [node for node in nodes if clique.is_recursive_rule(node.rule)]
         exits = [node for node in nodes if node not in recursive]
@@ -135,7 +135,7 @@ class _Tree:
             yield f"{info.name}({columns})"
         facts = self._facts.get(info.name, ())
         if facts:
-            yield f"{info.name}({columns}): {counted(len(facts), 'fact')} in the program"
+            yield f"{info.name}({columns}): {count_things(len(facts), 'fact')} in the program"
 
     def _mention(self, node: OrNode, shown: str = "", children: int = 1) -> str:
         """The line of an or node; of what is `shown` elsewhere it says where."""

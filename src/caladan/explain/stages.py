@@ -31,7 +31,7 @@ from caladan.engines.interface import Table
 from caladan.engines.spark.choice import TaskMemory, is_one_task, outlooks
 from caladan.explain.delta import delta
 from caladan.explain.frames import frames, one_task
-from caladan.explain.logical import logical, optimized
+from caladan.explain.logical import describe_analyzed, describe_optimized, logical
 from caladan.explain.operators import operators
 from caladan.explain.pcg import pcg
 from caladan.explain.terms import columns
@@ -40,34 +40,34 @@ from caladan.language.deals.printer import commas
 from caladan.pipeline import AGGREGATES, SCRIPT_STAGES, SQL, STAGES, Compiled, Stage
 from caladan.program import Goal, Program, Rule
 from caladan.program.diagnostics import Span, did_you_mean, error
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 from caladan.program.options import Options
 from caladan.rules.program import DeltaClique
 
 
-def plan(compiled: Compiled, setting: Setting, *, by_column: bool = False) -> str:
+def plan(compiled: Compiled, setting: Setting) -> str:
     """The plan of an engine; where there is data, decided from it."""
     match setting.engine:
         case "reference":
             return _reference(compiled)
         case "embedded":
-            return _embedded(compiled, setting)
+            return _describe_embedded(compiled, setting)
         case _:
-            return _spark(compiled, setting, by_column)
+            return _spark(compiled, setting)
 
 
-def _embedded(
+def _describe_embedded(
     compiled: Compiled, setting: Setting, exchanging: Collection[DeltaClique] = ()
 ) -> str:
     from caladan.engines.embedded.engine import given_facts
-    from caladan.explain.embedded import embedded
+    from caladan.explain.embedded import describe_embedded
 
     data = setting.data
     given = None if data is None else given_facts(compiled.delta, data)
-    return embedded(compiled, given, setting.options, exchanging, setting.searched)
+    return describe_embedded(compiled, given, setting.options, exchanging, setting.searched)
 
 
-def _spark(compiled: Compiled, setting: Setting, by_column: bool) -> str:
+def _spark(compiled: Compiled, setting: Setting) -> str:
     program, wanted = compiled.delta, compiled.demanded.wanted
     seen = outlooks(
         program,
@@ -80,13 +80,14 @@ def _spark(compiled: Compiled, setting: Setting, by_column: bool) -> str:
     if is_one_task(seen):
         tree, title = one_task(program, wanted, seen), "In the task the embedded engine goes"
     else:
-        tree = frames(program, wanted, seen, setting.tasks, setting.sizes, by_column=by_column)
+        partitions = setting.options.partitions
+        tree = frames(compiled.optimized, seen, setting.tasks, setting.sizes, partitions)
         title = "In each task the embedded engine goes"
         taken = {each.large.strategy for each in seen if each.is_decided}
         if setting.data is None or taken.isdisjoint({"pivoted", "meshed"}):
             return tree
     exchanging = [e.clique for e in seen if e.is_decided and e.large.strategy == "meshed"]
-    inside = _embedded(compiled, setting, exchanging)
+    inside = _describe_embedded(compiled, setting, exchanging)
     return "\n\n".join([tree, f"{title} about it like this:", inside])
 
 
@@ -168,23 +169,23 @@ def _rules(nodes: Sequence[Rule]) -> Iterator[str]:
         shown = found if relation is None else found[:_FACTS_SHOWN]
         yield from (_rule(r) for r in shown)
         if len(found) > len(shown):
-            yield f"% and {counted(len(found) - len(shown), 'more fact')} of {relation}"
+            yield f"% and {count_things(len(found) - len(shown), 'more fact')} of {relation}"
 
 
 def _rule(node: Rule) -> str:
     """A rule as it was written; one that the compiler made of a part of it, as it would be."""
     if node.span is None or not node.span.text.startswith(node.head.relation):
         return unparse(Program(rules=(node,))).strip()
-    return _written(node.span)
+    return _read_source(node.span)
 
 
 def _goal(node: Goal) -> str:
     if node.span is None:
         return unparse(Program(goals=(node,))).strip()
-    return f"{'export' if node.export else 'query'} {_written(node.span)}"
+    return f"{'export' if node.export else 'query'} {_read_source(node.span)}"
 
 
-def _written(span: Span) -> str:
+def _read_source(span: Span) -> str:
     """The source text, its continuation lines indented as they were relative to its start."""
     first, *rest = span.text.rstrip().removesuffix(".").splitlines()
     if not rest:
@@ -200,7 +201,7 @@ def spark(plans: Sequence[tuple[str, str]] | None) -> str:
     return "\n\n".join(f"-- {title}\n{text.strip()}" for title, text in plans)
 
 
-def chosen(name: str) -> Sequence[Stage]:
+def choose_stages(name: str) -> Sequence[Stage]:
     """The stages of a name, or all of them; C050 if there is none."""
     found = [s for s in STAGES if name in (s.name, "all")]
     if not found:
@@ -215,18 +216,19 @@ def chosen(name: str) -> Sequence[Stage]:
 
 
 def bodies(
-    compiled: Compiled, stages: Sequence[Stage], setting: Setting, *, by_column: bool = False
+    compiled: Compiled, stages: Sequence[Stage], setting: Setting
 ) -> list[tuple[Stage, str]]:
-    """Each stage with its text; `by_column` for rules that were made of SQL."""
+    """Each stage with its text."""
     show = {
         "relations": lambda: relations(compiled),
         "rules": lambda: rules(compiled),
         "pcg": lambda: pcg(compiled),
         "operators": lambda: operators(compiled),
         "delta": lambda: delta(compiled),
-        "logical": lambda: logical(compiled, by_column=by_column),
-        "optimized": lambda: optimized(compiled, by_column=by_column),
-        "plan": lambda: plan(compiled, setting, by_column=by_column),
+        "logical": lambda: logical(compiled),
+        "analyzed": lambda: describe_analyzed(compiled),
+        "optimized": lambda: describe_optimized(compiled),
+        "plan": lambda: plan(compiled, setting),
         "spark": lambda: spark(setting.spark_plans),
     }
     return [(stage, show[stage.name]()) for stage in stages]
@@ -256,10 +258,10 @@ def _bodies(parts: ScriptParts, stage: str) -> list[tuple[Stage, str]]:
     notes = {SQL: queries, AGGREGATES: "\n".join(parts.aggregates)}
     if stage in (SQL.name, AGGREGATES.name):
         return [(each, body or "(none)") for each, body in notes.items() if each.name == stage]
-    stages: Sequence[Stage] = chosen(stage)
+    stages: Sequence[Stage] = choose_stages(stage)
     found: list[tuple[Stage, str]] = []
     for compiled, setting in parts.programs:
-        found += bodies(compiled, stages, setting, by_column=True)
+        found += bodies(compiled, stages, setting)
     shown = {"all": SCRIPT_STAGES, "rules": (AGGREGATES,)}.get(stage, ())
     found += [(each, notes[each]) for each in shown if notes[each]]
     if not found:

@@ -22,12 +22,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from caladan.columns.decimals import DecimalColumn, decimals_from, decimals_of
-from caladan.columns.domains import Domain, TextDomain, encoded
+from caladan.columns.domains import Domain, TextDomain, encode
 from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words, grown
 from caladan.columns.ranks import CODED, Ranks, float_ranks, rank_floats
-from caladan.join.arithmetic import Infinite, OutOfType, Overflow, ValueColumn, failing
+from caladan.join.arithmetic import Infinite, OutOfType, Overflow, ValueColumn, report_failures
 from caladan.program.aggregates import AggregateFunction
 from caladan.program.functions import CallFailed
 from caladan.program.kinds import Kind
@@ -431,7 +431,7 @@ class DecimalSum(Accumulator):
         return DecimalColumn(low, self._type.width[1])
 
     def ranks(self, groups: Counts) -> Ranks:
-        with failing():
+        with report_failures():
             made = self.totals(groups).rounded(self._type)
         return self._domain.take_column(made.arrow()).astype(np.int64)
 
@@ -472,7 +472,7 @@ class DecimalMean(Accumulator):
     def ranks(self, groups: Counts) -> Ranks:
         sums = self._sum.totals(groups).python()
         counts = self._count.ranks(groups).tolist()
-        with failing():
+        with report_failures():
             means = [mean(a, b, self._type) for a, b in zip(sums, counts, strict=True)]
         made = decimals_from(means, self._type.width[1])
         return self._domain.take_column(made.arrow()).astype(np.int64)
@@ -544,7 +544,7 @@ class Folded(Accumulator):
             column = pa.chunked_array([pa.array(values.tolist(), _ARROW[self._domain.kind])])
         except (pa.ArrowException, OverflowError, TypeError) as problem:
             raise CallFailed(self._code.name, str(problem).partition("\n")[0]) from problem
-        return self._domain.ranks(encoded(column, self._domain))
+        return self._domain.ranks(encode(column, self._domain))
 
 
 class Gathered(Accumulator):
@@ -602,7 +602,7 @@ class Gathered(Accumulator):
         ends = [*starts[1:].tolist(), len(lifted)]
         made = [over(lifted[a:b]) for a, b in zip(starts.tolist(), ends, strict=True)]
         values = pa.chunked_array([pa.array(made, _ARROW[self._domain.kind])])
-        return self._domain.ranks(encoded(values, self._domain))
+        return self._domain.ranks(encode(values, self._domain))
 
 
 _ARROW: Final[dict[Kind, pa.DataType]] = {

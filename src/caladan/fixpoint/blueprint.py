@@ -16,7 +16,7 @@ may be next, whether a closure pays) is decided by the same functions, then with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -39,7 +39,7 @@ from caladan.join.access import (
     Semijoin,
     keys,
 )
-from caladan.join.orders import join_order
+from caladan.join.choice import Chosen, join_order
 from caladan.join.route import body_route
 from caladan.plan.recursion import Closure, factor
 from caladan.plan.weights import Refused
@@ -74,7 +74,7 @@ def blueprint(program: DeltaProgram) -> Blueprint:
         key
         for clique in program.cliques
         for rule in (*clique.exit_rules, *clique.delta_rules)
-        for key in keys(_guessed(rule.body.separated, Foreseen(program, clique)))
+        for key in keys(_guess(rule.body.separated, Foreseen(program, clique)))
     ]
     arity = {name: info.arity for name, info in program.relations.items()}
     orders: dict[str, dict[frozenset[int], tuple[int, ...]]] = {}
@@ -83,8 +83,8 @@ def blueprint(program: DeltaProgram) -> Blueprint:
     return Blueprint(program, orders)
 
 
-def _guessed(body: Body, traits: Foreseen) -> list[Access]:
-    return body_route(body, join_order(body, [1] * len(body.atoms), traits), traits)
+def _guess(body: Body, traits: Foreseen) -> list[Access]:
+    return body_route(body, join_order(body, [1] * len(body.atoms), traits).atoms, traits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
             return f"{verb} {_by(step, shown)}{_cut(step)}"
         case Meet():
             probes = ", ".join(_by(probe, shown) for probe in step.probes)
-            tests = "".join(f", opaque {_called(each)}" for each in step.tests)
+            tests = "".join(f", opaque {_describe_test(each)}" for each in step.tests)
             return f"meet in {step.variable}{_cut(step.probes[0])}: {probes}{tests}"
         case Fork():
             return ", or ".join(said(met, shown) for met, _ in step.ways)
@@ -182,6 +182,29 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
             return f"compute {step.variable}"
         case Check():
             return f"check {', '.join(sorted(names(step.comparison)))}".rstrip()
+
+
+def describe_weights(
+    choices: Iterable[Chosen], atoms: Sequence[Scan], shown: Callable[[Scan], Scan] = lambda s: s
+) -> Iterator[str]:
+    """What the order of a body's atoms was chosen by: all facts to start from, then of a solution.
+
+    >>> from caladan.rules.body import Column, ScanKind, Type
+    >>> columns = (Column("A", Type.LONG), Column("B", Type.LONG))
+    >>> names = (Variable("A"), Variable("B"))
+    >>> atoms = [Scan(name, names, columns, ScanKind.BASE) for name in ("arc", "few")]
+    >>> list(weighed([Chosen(1, {0: 300, 1: 10}, is_start=True)], atoms))
+    ['start from few(A, B) 10, not arc(A, B) 300']
+    """
+    for each in choices:
+        ranked = sorted(each.estimates, key=lambda i: (i != each.atom, each.estimates[i], i))
+        found = [f"{atom(shown(atoms[i]))} {_estimate(each.estimates[i])}" for i in ranked]
+        how = "start from {}" if each.is_start else "then {} a solution"
+        yield f"{how.format(found[0])}, not {', '.join(found[1:])}"
+
+
+def _estimate(estimate: float) -> str:
+    return f"{estimate:,.0f}" if estimate >= 10 or estimate == int(estimate) else f"{estimate:.1f}"
 
 
 def _amount(amount: Amount, steps: Iterable[Access]) -> str:
@@ -210,14 +233,14 @@ def atom(scan: Scan) -> str:
 def _cut(found: Probe) -> str:
     """What of an atom's values is left out before they are looked at."""
     if found.pairings:
-        return f" ({' or '.join(map(_paired, found.pairings))})"
+        return f" ({' or '.join(map(_describe_pairing, found.pairings))})"
     if found.within is None:
         return ""
     ends = sorted(found.within.reads) or ["constants"]
     return f" ({found.new[0][1]} in a range of {', '.join(ends)})"
 
 
-def _paired(how: Equal | Overlap) -> str:
+def _describe_pairing(how: Equal | Overlap) -> str:
     """How an atom is matched with what no column of it is."""
     given = ", ".join(sorted(how.given))
     if isinstance(how, Equal):
@@ -225,7 +248,7 @@ def _paired(how: Equal | Overlap) -> str:
     return f"{how.first} to {how.last} across {given}"
 
 
-def _called(test: Comparison) -> str:
+def _describe_test(test: Comparison) -> str:
     assert isinstance(test.left, Function)
     return f"{test.left.function}({', '.join(sorted(names(test)))})"
 

@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias
 from caladan.program.diagnostics import Diagnostic
 from caladan.rules.support import Growth, Sign
 
-Work: TypeAlias = Callable[[], "int | None"]
+RoundWork: TypeAlias = Callable[[], "int | None"]
 """Evaluates rules. How many rounds are done with that, None if it is one that is to be settled."""
 
 
@@ -78,7 +78,7 @@ class Exchange(Protocol):
         """How many rounds are done already."""
         ...
 
-    def round(self, work: Work) -> Tally:
+    def round(self, work: RoundWork) -> Tally:
         """Do some work, hand around what comes of it, and take in what belongs here."""
         ...
 
@@ -96,7 +96,7 @@ class Alone:
         """How many rounds are done already."""
         return self._done
 
-    def round(self, work: Work) -> Tally:
+    def round(self, work: RoundWork) -> Tally:
         """Do some work, and settle it."""
         rounds = work()
         if rounds is None:

@@ -22,22 +22,22 @@ from caladan.fixpoint.blueprint import (
     Blueprint,
     Foreseen,
     closure_of,
+    describe_weights,
     facts_read,
     why_rounds,
 )
 from caladan.fixpoint.rehearsal import Rehearsal
 from caladan.fixpoint.shapes.forecast import Top, folds, links, top
 from caladan.join.access import Access
+from caladan.join.choice import orders
 from caladan.join.classes import Classes
 from caladan.join.eager import amounts
-from caladan.join.orders import orders
-from caladan.join.route import body_route
-from caladan.join.search_route import guided_route
+from caladan.join.route import body_route, guided_route
 from caladan.plan.recursion import Closure, Split
 from caladan.program import Constant, Variable, thresholds
 from caladan.program.options import Options
 from caladan.rules.body import Body
-from caladan.rules.delta import plain, seeded
+from caladan.rules.delta import plain, seed_rules
 from caladan.rules.factoring import splits
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
@@ -62,6 +62,8 @@ class RuleForecast:
     plans: tuple[tuple[Access, ...], ...] | None
     is_spare: bool = False
     when: str = ""
+    weighed: tuple[str, ...] = ()
+    """What its order was chosen by, where that is known before the run."""
 
     @property
     def seed(self) -> str | None:
@@ -138,7 +140,10 @@ def forecast(
     cliques = [_clique(e, plan, known, options.search, layouts) for e in plan.program.cliques]
     return Forecast(
         plan,
-        tuple(_meshed(e, plan) if any(e.clique is o for o in exchanging) else e for e in cliques),
+        tuple(
+            _forecast_meshed(e, plan) if any(e.clique is o for o in exchanging) else e
+            for e in cliques
+        ),
     )
 
 
@@ -156,10 +161,10 @@ def _clique(
     choice = _choice(clique, plan.program, known, is_begun=is_begun)
     above = top(clique, choice.closure, relations, layouts)
     if above is not None:
-        choice = _topped(choice, above, is_recursive=clique.is_recursive)
+        choice = _choose_above(choice, above, is_recursive=clique.is_recursive)
     is_shaped = all(each.name != ROUNDS for each in choice.strategies)
     rules = (
-        *(RuleForecast(rule, _plans(rule, traits, known)) for rule in clique.exit_rules),
+        *(_forecast(rule, traits, known) for rule in clique.exit_rules),
         *(RuleForecast(r, _plans(r, traits, known), is_shaped) for r in clique.delta_rules),
     )
     solving = [] if above is None else list(above.solving)
@@ -183,7 +188,7 @@ def _clique(
     )
 
 
-def _meshed(alone: CliqueForecast, plan: Blueprint) -> CliqueForecast:
+def _forecast_meshed(alone: CliqueForecast, plan: Blueprint) -> CliqueForecast:
     """A clique whose tasks exchange facts, by what one task would do with it alone."""
     clique, chosen = alone.clique, thresholds.now
     traits = Foreseen(plan.program, clique)
@@ -231,7 +236,7 @@ class _Choice:
 def _choice(
     clique: DeltaClique, program: DeltaProgram, known: Rehearsal | None, *, is_begun: bool
 ) -> _Choice:
-    stored = _stored(clique, known)
+    stored = _list_layouts(clique, known)
     if not clique.is_recursive:
         return _Choice((Option(ROUNDS, "once, for it is not recursive"),), stored)
     facts, is_all = (0, False) if known is None else _facts(clique, known)
@@ -250,7 +255,7 @@ def _choice(
     taken = Option(solver, f"its rules read {'' if is_all else 'at least '}{facts:,} facts")
     if not is_begun:
         return _Choice((taken, otherwise), either, closure)
-    match _asked(closure, known):
+    match _ask_shape(closure, known):
         case str() as declined:
             rounds = Option(ROUNDS, f"solver {solver} declines: {declined}")
             return _Choice((rounds,), stored, closure, is_tried=True)
@@ -271,7 +276,7 @@ def _facts(clique: DeltaClique, known: Rehearsal) -> tuple[int, bool]:
     return known.shaping.facts_read(clique), known.has(elsewhere)
 
 
-def _asked(closure: Closure, known: Rehearsal) -> list[str] | str:
+def _ask_shape(closure: Closure, known: Rehearsal) -> list[str] | str:
     """The layouts of a closure whose clique has begun, the best first, or why it declines."""
     from caladan.fixpoint.shapes import evaluate
 
@@ -284,7 +289,7 @@ def _asked(closure: Closure, known: Rehearsal) -> list[str] | str:
         return str(reason)
 
 
-def _topped(choice: _Choice, above: Top, *, is_recursive: bool) -> _Choice:
+def _choose_above(choice: _Choice, above: Top, *, is_recursive: bool) -> _Choice:
     """What may take the rules of a clique that reads what may be layouts."""
     if not above.strategies:
         if is_recursive:
@@ -318,7 +323,7 @@ def _small(clique: DeltaClique, begun: Rehearsal | None) -> tuple[Option, ...]:
     return (Option("one fact at a time", when),)
 
 
-def _stored(clique: DeltaClique, known: Rehearsal | None) -> tuple[Option, ...]:
+def _list_layouts(clique: DeltaClique, known: Rehearsal | None) -> tuple[Option, ...]:
     """The layouts of what rounds leave."""
     packed = Option("packed keys", "facts of at most 64 bits")
     rows = Option("rows", "wider ones")
@@ -333,6 +338,15 @@ def _stored(clique: DeltaClique, known: Rehearsal | None) -> tuple[Option, ...]:
 
 
 # ── Rules ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _forecast(rule: DeltaRule, traits: Foreseen, known: Rehearsal | None) -> RuleForecast:
+    if known is None or rule.seed is not None or not known.has(rule.body.read):
+        return RuleForecast(rule, _plans(rule, traits, known))
+    made = known.planner.plan(rule)
+    made.steps()
+    said = tuple(describe_weights(made.choices, made.body.atoms))
+    return RuleForecast(rule, (tuple(made.accesses or ()),), weighed=said)
 
 
 def _plans(
@@ -375,11 +389,13 @@ def _parts(clique: DeltaClique, plan: Blueprint, traits: Foreseen) -> Iterable[P
             made = [
                 RuleForecast(each, _plans(each, traits, None))
                 for part in (found.inner, found.outer)
-                for each in seeded(part, members, known)
+                for each in seed_rules(part, members, known)
             ]
-            yield PartsForecast(rule.rule.number, _when(found.selective, names), tuple(made))
+            yield PartsForecast(
+                rule.rule.number, _describe_condition(found.selective, names), tuple(made)
+            )
 
 
-def _when(selective: CoreAtom, names: list[str]) -> str:
+def _describe_condition(selective: CoreAtom, names: list[str]) -> str:
     values, least = " or ".join(names), thresholds.now.selective
     return f"if there are at least {least} values of {values} to a fact of {selective.relation}"

@@ -25,7 +25,7 @@ from caladan.join.arithmetic import Overflow, ValueColumn
 from caladan.join.constraints.rollup import Uncountable
 from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
-from caladan.join.walk import Sink
+from caladan.join.walk import SolutionSink
 from caladan.program import Expression, thresholds
 from caladan.program.aggregates import has_empty_value
 from caladan.program.kinds import EXACT, Kind
@@ -178,7 +178,7 @@ class AggregateHead:
             data = rank_floats(ranks) if domain.kind is Kind.FLOAT else ranks
             column.add(groups, ValueColumn(domain.kind, data))
 
-    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> SolutionSink:
         """Where the solutions of a rule go."""
         contributing = Contributions(self.info, self.domains, rule, plan, keys)
         self.expect(contributing.places, contributing.key_domains)
@@ -199,7 +199,7 @@ class AggregateHead:
         def nbytes() -> int:
             return sum(column.nbytes() for column in self._columns.values())
 
-        return Sink(take, finish, forget=waiting.clear, nbytes=nbytes)
+        return SolutionSink(take, finish, forget=waiting.clear, nbytes=nbytes)
 
     def expect(
         self, places: Mapping[int, Contributors], domains: Mapping[int, tuple[Domain, ...]]

@@ -20,8 +20,8 @@ from typing import Protocol
 import numpy as np
 
 from caladan.columns.domains import Domain
-from caladan.columns.index import PackedIndex
-from caladan.columns.layout import Keys, Words, packed
+from caladan.columns.index import PackedIndex, RunMatches
+from caladan.columns.layout import Keys, Words, pack
 from caladan.columns.packed import Orders, PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.cut import CutRows
@@ -31,7 +31,7 @@ from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Tests
 from caladan.join.plan import RulePlan
-from caladan.join.walk import Sink
+from caladan.join.walk import SolutionSink
 from caladan.program import Constant, Expression, Variable, thresholds
 from caladan.rules.program import DeltaRule
 
@@ -87,9 +87,9 @@ class DirectHead:
                 known_shifts.append(shift)
         if not moves:
             return None
-        bases = packed(known, known_shifts, frontier.rows)
+        bases = pack(known, known_shifts, frontier.rows)
         keys, lead = index.key(lookup.words(frontier), frontier.rows)
-        fits = partial(_fitting, lookup, index, tests, tested[0]) if tested[0] else None
+        fits = partial(_filter_lookup, lookup, index, tests, tested[0]) if tested[0] else None
         passing = partial(self._passing, head, tests, tested[1]) if tested[1] else None
         size = self._domains[-1].size
         early = [tests.steps[i] for i in tested[0]]
@@ -98,7 +98,8 @@ class DirectHead:
         )
         if tests.reads and not last.is_likely():
             return None
-        matches = index.find(keys, lead)
+        matches = lookup.find(index, keys, lead)
+        assert isinstance(matches, RunMatches)  # of packed keys
         if not multiply(last, matches.total, check):
             if tests.reads:
                 return None
@@ -135,7 +136,7 @@ class DirectHead:
         return int(np.asarray(self._evaluator.words(column, one, domain))[0])
 
 
-def _fitting(
+def _filter_lookup(
     lookup: AtomLookup, index: PackedIndex, tests: Tests, some: Sequence[int], keys: Keys
 ) -> Keys:
     """The facts of a lookup that pass tests of its own columns."""
@@ -170,7 +171,7 @@ class RelationHead(Protocol):
         """Facts that are there from the start."""
         ...
 
-    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> SolutionSink:
         """Where the solutions of a rule go."""
         ...
 
@@ -208,12 +209,12 @@ class PlainHead:
         """Facts that are there from the start."""
         self.relation.add(columns, rows)
 
-    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> SolutionSink:
         """Where the solutions of a rule go."""
         body, evaluator = plan.body, plan.evaluator
         if body.cut is not None and body.cut.limit is not None:
             cut = CutRows(body, evaluator, self._domains, self.relation.add)
-            return Sink(cut.take, cut.finish, nbytes=cut.nbytes)
+            return SolutionSink(cut.take, cut.finish, nbytes=cut.nbytes)
         given = body.columns[: len(self._domains)]  # others are there to sort by, when shown
 
         def take(frontier: Bindings) -> None:
@@ -225,8 +226,8 @@ class PlainHead:
 
         direct = DirectHead(given, self._domains, self.relation, evaluator)
         if not direct.is_plain:
-            return Sink(take)
-        return Sink(
+            return SolutionSink(take)
+        return SolutionSink(
             take, direct.forget, direct.take, shared=lambda: self.relation.packed() is not None
         )
 

@@ -30,7 +30,7 @@ from caladan.program.clock import deadline, heed
 from caladan.program.options import Options
 from caladan.rules.failures import LimitName, LimitReached, MemoryReached, limit
 
-Relations: TypeAlias = Callable[[], Mapping[str, Layout]]  # asked only when it comes to it
+ReadLayouts: TypeAlias = Callable[[], Mapping[str, Layout]]  # asked only when it comes to it
 
 _SHARE: Final = 0.7
 _CGROUPS: Final = (
@@ -88,13 +88,13 @@ class Memory:
         """Count what dictionaries take more than now."""
         self.dictionaries, self._dictionaries = dictionaries, dictionaries()
 
-    def add(self, facts: int, relations: Relations) -> None:
+    def add(self, facts: int, relations: ReadLayouts) -> None:
         """Some facts were found; now and then that is a reason to look at all relations."""
         self._new += facts
         if self._new * _FACT * thresholds.now.memory_looks > self.most:
             self.settle(relations)
 
-    def settle(self, relations: Relations) -> None:
+    def settle(self, relations: ReadLayouts) -> None:
         """Make the relations fit, the largest runs on disk if need be."""
         self._new = 0
         every = list(relations().values())
@@ -111,12 +111,13 @@ class Memory:
 
     def facts_until_look(self) -> int:
         """After how many more facts all relations are looked at."""
-        return max(self.most // (_FACT * thresholds.now.memory_looks) - self._new, 0) + 1
+        looks = max(thresholds.now.memory_looks, 1)
+        return max(self.most // (_FACT * looks) - self._new, 0) + 1
 
     def _added(self) -> int:
         return self.dictionaries() - self._dictionaries
 
-    def require(self, nbytes: int, relations: Relations, rollups: Rollups | None = None) -> None:
+    def require(self, nbytes: int, relations: ReadLayouts, rollups: Rollups | None = None) -> None:
         """Make room for so many bytes beside the relations."""
         nbytes += self._added()
         if rollups is not None and self._held + nbytes + rollups.spare_bytes() > self.most:

@@ -23,17 +23,24 @@ from caladan.columns.domains import CodedDomain, Domain, TextDomain
 from caladan.columns.layout import Words
 from caladan.columns.ranks import float_ranks, rank_floats
 from caladan.columns.relation import StoredRelation
-from caladan.fixpoint.blueprint import said
+from caladan.fixpoint.blueprint import describe_weights, said
 from caladan.fixpoint.heads import PlainHead, RelationHead
 from caladan.fixpoint.state import State
-from caladan.join.arithmetic import blamed
+from caladan.join.arithmetic import blame_rule
 from caladan.join.plan import RulePlan
-from caladan.join.walk import Sink
+from caladan.join.walk import SolutionSink
 from caladan.program import Variable, thresholds
-from caladan.program.events import Listener, RuleDone, RulePlanned, RuleSearched, RuleSkipped
+from caladan.program.events import (
+    Listener,
+    RuleDone,
+    RulePlanned,
+    RuleSearched,
+    RuleSkipped,
+    RunsMet,
+)
 from caladan.program.kinds import Kind
 from caladan.rules.body import Scan, Version
-from caladan.rules.delta import seeded
+from caladan.rules.delta import seed_rules
 from caladan.rules.factoring import FactoredRule, split
 from caladan.rules.program import DeltaClique, DeltaRule
 
@@ -47,7 +54,7 @@ def widened_relation(
         keep = np.ones(len(block[0]), np.bool_)
         columns = list(block)
         for c, domain in into.items():
-            columns[c], fits = _converted(block[c], domains[c], domain)
+            columns[c], fits = _convert(block[c], domains[c], domain)
             keep &= fits
         return [words[keep] for words in columns], int(np.count_nonzero(keep))
 
@@ -55,7 +62,7 @@ def widened_relation(
     return StoredRelation.of(wider, map(widened, relation.blocks()))
 
 
-def _converted(words: Words, source: Domain, to: Domain) -> tuple[Words, np.ndarray]:
+def _convert(words: Words, source: Domain, to: Domain) -> tuple[Words, np.ndarray]:
     ranks = source.ranks(words)
     fits = np.ones(len(words), np.bool_)
     if source.kind is Kind.INTEGER and to.kind is Kind.FLOAT:
@@ -84,7 +91,7 @@ class ReadyRule:
     rule: DeltaRule
     plan: RulePlan
     head: RelationHead
-    sink: Sink
+    sink: SolutionSink
     seeds: tuple[StoredRelation, ...]
     reads: tuple[StoredRelation, ...]
     shown: Callable[[Scan], Scan]
@@ -119,13 +126,20 @@ class ReadyRule:
                 limits.facts(state.derived() + head.count_pending())
                 counted_at = 2 * head.pending_rows
 
-        with blamed(self.rule.rule):
+        with blame_rule(self.rule.rule):
             self.plan.run(self.sink, check)
             self.sink.finish()
         seconds = time.perf_counter() - started
         if (steps := self.plan.news()) is not None:
-            events.tell(RulePlanned(number, seed, [said(step, self.shown) for step in steps]))
+            told = [said(step, self.shown) for step in steps]
+            atoms, choices = self.plan.body.atoms, self.plan.choices
+            events.tell(
+                RulePlanned(number, seed, told, [*describe_weights(choices, atoms, self.shown)])
+            )
         events.tell(RuleDone(number, seed, self.sink.count - before, seconds))
+        lookups, accumulated = self.plan.lookups()
+        if lookups:
+            events.tell(RunsMet(number, seed, lookups, accumulated))
         by = self.plan.proposers()
         for variable, proposed, confirmed in self.plan.proposals():
             who = by.get(variable, ())
@@ -228,8 +242,8 @@ class Planner:
             if (parts := splits.get(place)) is None:
                 rules += deltas
             else:
-                rules += seeded(parts.inner, members, relations)
-                rules += seeded(parts.outer, members, relations)
+                rules += seed_rules(parts.inner, members, relations)
+                rules += seed_rules(parts.outer, members, relations)
         return members, [self.ready(rule) for rule in rules]
 
     def _splits(self, clique: DeltaClique) -> dict[int, FactoredRule]:

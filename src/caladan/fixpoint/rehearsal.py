@@ -17,7 +17,7 @@ from caladan.fixpoint.planner import Planner
 from caladan.fixpoint.shapes.choice import Shaping
 from caladan.fixpoint.state import State
 from caladan.join.classes import Classes
-from caladan.join.walk import Sink
+from caladan.join.walk import SolutionSink
 from caladan.program import thresholds
 from caladan.program.diagnostics import CaladanError
 from caladan.program.events import Listener
@@ -82,7 +82,7 @@ class Rehearsal:
             return False
         return True
 
-    def _look(self, sink: Sink) -> None:
+    def _look(self, sink: SolutionSink) -> None:
         self.limits.seconds()
         if sink.count > thresholds.now.foreseen:
             raise _TooMany

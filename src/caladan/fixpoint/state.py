@@ -8,7 +8,7 @@ from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.invariants import CHECKED, check_layout
 from caladan.columns.layout import Layout, Words
 from caladan.columns.packed import Orders
-from caladan.columns.relation import StoredRelation, stored, stored_blocks
+from caladan.columns.relation import StoredRelation, store, stored_blocks
 from caladan.fixpoint.heads import PlainHead, RelationHead
 from caladan.fixpoint.limits import Limits
 from caladan.join.classes import Classes
@@ -99,7 +99,7 @@ class State:
             if name not in self._listed:
                 self._listed[name] = stored_blocks(folded, columns, self.limits.seconds, orders)
             return self._listed[name]
-        relation = stored(found, columns, self.limits.seconds, orders)
+        relation = store(found, columns, self.limits.seconds, orders)
         self.finished[name] = relation
         return relation
 

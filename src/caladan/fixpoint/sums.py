@@ -8,11 +8,11 @@ from typing import Any
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.columns.domains import Domain
 from caladan.columns.groups import GroupRelation
-from caladan.columns.layout import Words, concatenated
+from caladan.columns.layout import Words, concatenate
 from caladan.columns.relation import StoredRelation
 from caladan.data.schema import ARROW
 from caladan.program.diagnostics import Diagnostic
-from caladan.rules.failures import growing
+from caladan.rules.failures import report_growth
 from caladan.rules.program import DeltaClique
 
 
@@ -23,14 +23,14 @@ def values_of(
 ) -> dict[Any, Any]:
     """The value of every aggregate, by relation, column and group."""
     found: dict[Any, Any] = {}
-    for name, info in _aggregating(relations, infos):
+    for name, info in _list_aggregates(relations, infos):
         relation = relations[name]
-        columns = concatenated(relation.blocks(), relation.arity)
+        columns = concatenate(relation.blocks(), relation.arity)
         rows = range(relation.count())
         groups = [tuple(int(columns[i][row]) for i in info.group) for row in rows]
         for i, function in enumerate(info.aggregates):
             if function is not None:
-                values = _decoded(domains(name)[i], info, i, columns[i])
+                values = _decode(domains(name)[i], info, i, columns[i])
                 found |= {
                     (name, i, group): value for group, value in zip(groups, values, strict=True)
                 }
@@ -45,7 +45,7 @@ def never_settling(
     rounds: int,
 ) -> Diagnostic | None:
     """C042 for a fact whose sums still change, if there is one here."""
-    for name, info in _aggregating(relations, infos):
+    for name, info in _list_aggregates(relations, infos):
         if not any(row is not None and row.is_total for row in info.aggregates):
             continue
         body = relations[name].body
@@ -53,20 +53,19 @@ def never_settling(
         if body.delta_count():
             row = body.changed_rows[:1].astype("u4")
             values = [
-                _decoded(domains(name)[i], info, i, body.words(i, row))[0]
-                for i in range(info.arity)
+                _decode(domains(name)[i], info, i, body.words(i, row))[0] for i in range(info.arity)
             ]
-            return growing(_adding(clique, name), values, rounds)
+            return report_growth(_find_sum_rule(clique, name), values, rounds)
     return None
 
 
-def _adding(clique: DeltaClique, name: str) -> CoreRule:
+def _find_sum_rule(clique: DeltaClique, name: str) -> CoreRule:
     """The rule that adds up sums of a relation in each round."""
     rules = [each.rule for each in clique.delta_rules]
     return next((rule for rule in rules if rule.head == name), rules[0])
 
 
-def _aggregating(
+def _list_aggregates(
     relations: Mapping[str, StoredRelation], infos: Mapping[str, RelationInfo]
 ) -> Iterator[tuple[str, RelationInfo]]:
     for name in relations:
@@ -74,5 +73,5 @@ def _aggregating(
             yield name, infos[name]
 
 
-def _decoded(domain: Domain, info: RelationInfo, column: int, words: Words) -> list[Any]:
+def _decode(domain: Domain, info: RelationInfo, column: int, words: Words) -> list[Any]:
     return domain.arrow(words, ARROW[info.columns[column].type]).to_pylist()

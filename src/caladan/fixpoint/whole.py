@@ -22,7 +22,7 @@ from caladan.fixpoint.shapes.choice import Overlaying, Shaping
 from caladan.fixpoint.small_rounds.choice import TinyRounds
 from caladan.fixpoint.state import State
 from caladan.fixpoint.sums import never_settling, values_of
-from caladan.join.arithmetic import blamed
+from caladan.join.arithmetic import blame_rule
 from caladan.plan.recursion import Closure
 from caladan.program import thresholds
 from caladan.program.diagnostics import Diagnostic
@@ -156,7 +156,7 @@ class Whole:
         for name in self._members:
             heads[name].relation.commit()
         for name in self._clique.relations:
-            with blamed(self._aggregating.get(name)):
+            with blame_rule(self._aggregating.get(name)):
                 self._new += heads[name].flip()
         for name in self._members[len(self._clique.relations) :]:
             heads[name].flip()

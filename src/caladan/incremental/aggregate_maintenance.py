@@ -18,24 +18,24 @@ from numpy.typing import NDArray
 
 from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import Domain, TextDomain
-from caladan.columns.layout import Counts, Mask, Words, concatenated
+from caladan.columns.layout import Counts, Mask, Words, concatenate
 from caladan.columns.ranks import Ranks
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.groups import AggregateHead, Contributions
 from caladan.incremental.deletions import (
     NOTHING,
-    Change,
+    FactChange,
     TooMuchGoneError,
     UnsupportedFacts,
-    listed,
-    taken,
+    list_facts,
+    take_batch,
     those,
 )
 from caladan.incremental.repair import OwnRule, Recomputation, derive
 from caladan.incremental.wiring import CliqueWiring, PreparedVariant, Wiring
-from caladan.join.arithmetic import blamed
+from caladan.join.arithmetic import blame_rule
 from caladan.join.plan import RulePlan
-from caladan.join.walk import Sink
+from caladan.join.walk import SolutionSink
 from caladan.program import thresholds
 from caladan.rules.body import Version
 from caladan.rules.program import DeltaRule
@@ -60,14 +60,14 @@ class BestCandidates:
         """Nothing is a candidate."""
         self._head = AggregateHead(self._info, self._domains)
 
-    def sink(self, each: PreparedVariant) -> Sink:
+    def sink(self, each: PreparedVariant) -> SolutionSink:
         """Where the solutions of a variant go."""
         return self.sink_of(each.rule, each.plan)
 
-    def sink_of(self, rule: DeltaRule, plan: RulePlan) -> Sink:
+    def sink_of(self, rule: DeltaRule, plan: RulePlan) -> SolutionSink:
         """Where the solutions of a rule go."""
         contributing = Contributions(self._info, self._domains, rule, plan, ())
-        return Sink(lambda frontier: self._head.take(contributing.of(frontier), {}))
+        return SolutionSink(lambda frontier: self._head.take(contributing.of(frontier), {}))
 
     def suspects(self) -> Batch:
         """The facts of groups whose best value a candidate reaches: it may have been the one."""
@@ -104,7 +104,7 @@ class BestCandidates:
         if not head.flip():
             return NOTHING
         self.clear()
-        columns, rows = listed(head.relation)
+        columns, rows = list_facts(head.relation)
         return tuple(column.copy() for column in columns), rows
 
     def _held(self, batch: Batch) -> tuple[Counts, tuple[Words, ...]]:
@@ -163,7 +163,9 @@ class BestValueMaintenance(Recomputation):
         }
         return UnsupportedFacts(self._wiring, self._made, candidates, order)
 
-    def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
+    def update(
+        self, changed: dict[str, FactChange], contents: dict[str, Batch], *, anew: bool
+    ) -> None:
         """Let values go that nothing supports any more, then improve what can be."""
         del contents
         lost = any(
@@ -181,7 +183,7 @@ class BestValueMaintenance(Recomputation):
             self._improve(changed)
         self._tell(changed)
 
-    def _improve(self, changed: Mapping[str, Change]) -> None:
+    def _improve(self, changed: Mapping[str, FactChange]) -> None:
         for name, relation in zip(self._members, self.relations, strict=True):
             columns, rows = relation.changes()[1]
             if rows:
@@ -189,7 +191,7 @@ class BestValueMaintenance(Recomputation):
                 groups = tuple(columns[i] for i in group), rows
                 for each in self._again:
                     if each.rule.rule.head == name:
-                        with blamed(each.variant.rule):
+                        with blame_rule(each.variant.rule):
                             each.run(self._sinks[each], groups)
         derive(self._gaining, self._sinks, changed)
         number = 0
@@ -202,7 +204,7 @@ class BestValueMaintenance(Recomputation):
             for relation in self.relations:
                 relation.commit()
 
-    def _tell(self, changed: dict[str, Change]) -> None:
+    def _tell(self, changed: dict[str, FactChange]) -> None:
         """What changed in the end: a group may have had values that it has no more."""
         super()._tell(changed)
         for name, relation in zip(self._members, self.relations, strict=True):
@@ -244,7 +246,9 @@ class GroupMaintenance(Recomputation):
         self._groups = wiring.head(f"{self._name} groups")
         self._sinks = {each: self._groups.sink(each.rule, each.plan, ()) for each in self._touching}
 
-    def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
+    def update(
+        self, changed: dict[str, FactChange], contents: dict[str, Batch], *, anew: bool
+    ) -> None:
         """Find the groups of what changed, and add them up."""
         del contents
         self._is_given |= self._given in changed
@@ -265,24 +269,24 @@ class GroupMaintenance(Recomputation):
         super().calm()
         self._groups.relation.clear()
 
-    def _touched(self, changed: Mapping[str, Change]) -> Batch:
+    def _touched(self, changed: Mapping[str, FactChange]) -> Batch:
         known = self.relations[0].count()
         for each in self._touching:
             for batch in changed.get(each.variant.relation, ()):
                 if batch[1] and self._info.group:
                     sink = self._sinks[each]
                     each.run(sink, batch, self._wiring.collecting(self._groups, sink, known))
-        return taken(self._groups)
+        return take_batch(self._groups)
 
     def _regroup(self, groups: Batch) -> None:
         domains = self._wiring.classes.columns(self._name)
         head = AggregateHead(self._info, domains)
         for each in self._regrouping:
             keys = self._wiring.classes.keys(each.rule)
-            with blamed(each.variant.rule):
+            with blame_rule(each.variant.rule):
                 sink = head.sink(each.rule, each.plan, keys)
                 each.run(sink, groups, self._wiring.collecting(head, sink))
-        with blamed(self._regrouping[0].variant.rule):
+        with blame_rule(self._regrouping[0].variant.rule):
             head.flip()
         (relation,) = self.relations
         fresh = head.finished({})
@@ -292,7 +296,7 @@ class GroupMaintenance(Recomputation):
         facts = held(relation, group, asked)[1]
         before = facts, len(facts[0])
         relation.discard(*those(before, ~fresh.contains(before[0])))
-        relation.extend([listed(fresh)])
+        relation.extend([list_facts(fresh)])
 
 
 def held(
@@ -300,7 +304,7 @@ def held(
 ) -> tuple[Counts, tuple[Words, ...]]:
     """Facts of some groups, which stand in the columns of a batch of facts: of which, and these."""
     if not group:
-        columns, rows = listed(relation)
+        columns, rows = list_facts(relation)
         return np.zeros(rows, np.int64), columns
     index = relation.index(group, Version.NEW)
     keys, lead = index.key({i: groups[0][i] for i in group}, groups[1])
@@ -310,4 +314,4 @@ def held(
         numbers.append(rows.astype(np.int64))
         blocks.append(tuple(index.column(hits, c) for c in range(relation.arity)))
     which: Counts = np.concatenate([np.empty(0, np.int64), *numbers])
-    return which, concatenated(iter(blocks), relation.arity)
+    return which, concatenate(iter(blocks), relation.arity)

@@ -15,21 +15,21 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from caladan.columns.layout import Layout, Mask, Words, concatenated
+from caladan.columns.layout import Layout, Mask, Words, concatenate
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.heads import PlainHead
 from caladan.incremental.wiring import CliqueWiring, PreparedVariant, Wiring
 from caladan.join.frontier import Bindings
-from caladan.join.walk import Sink
+from caladan.join.walk import SolutionSink
 from caladan.program import thresholds
 
-Change: TypeAlias = tuple[Batch, Batch]
+FactChange: TypeAlias = tuple[Batch, Batch]
 """What was added to a relation, and what was removed from it."""
 
 NOTHING: Batch = ((), 0)
 
 
-def taken(head: PlainHead) -> Batch:
+def take_batch(head: PlainHead) -> Batch:
     """The distinct facts that a head has collected; it is empty afterwards."""
     relation = head.relation
     if not relation.flip():
@@ -47,13 +47,13 @@ def those(batch: Batch, keep: Mask) -> Batch:
     return tuple(column[keep] for column in columns), int(np.count_nonzero(keep)) if rows else 0
 
 
-def listed(relation: Layout) -> Batch:
+def list_facts(relation: Layout) -> Batch:
     """All facts of a relation."""
-    columns: tuple[Words, ...] = concatenated(relation.blocks(), relation.arity)
+    columns: tuple[Words, ...] = concatenate(relation.blocks(), relation.arity)
     return columns, len(columns[0]) if columns else relation.count()
 
 
-def sink_of(each: PreparedVariant, head: PlainHead) -> Sink:
+def sink_of(each: PreparedVariant, head: PlainHead) -> SolutionSink:
     """Where the solutions of a variant go."""
     return head.sink(each.rule, each.plan, ())
 
@@ -65,7 +65,7 @@ class TooMuchGoneError(Exception):
 class DeletionCandidates(Protocol):
     """What may have to go: solutions with a fact that is gone lead to it."""
 
-    def sink(self, each: PreparedVariant) -> Sink:
+    def sink(self, each: PreparedVariant) -> SolutionSink:
         """Where such solutions go."""
         ...
 
@@ -85,13 +85,13 @@ class FactCandidates:
         self._head = head
         self._relation = relation
 
-    def sink(self, each: PreparedVariant) -> Sink:
+    def sink(self, each: PreparedVariant) -> SolutionSink:
         """Where such solutions go."""
         return sink_of(each, self._head)
 
     def suspects(self) -> Batch:
         """Those that are there."""
-        batch = taken(self._head)
+        batch = take_batch(self._head)
         return those(batch, self._relation.contains(batch[0])) if batch[1] else batch
 
     def clear(self) -> None:
@@ -99,7 +99,7 @@ class FactCandidates:
         self._head.relation.clear()
 
 
-Order: TypeAlias = Callable[[str, Sequence[Words], int], NDArray[Any]]
+SortFacts: TypeAlias = Callable[[str, Sequence[Words], int], NDArray[Any]]
 """Numbers of facts of a relation: one derived from facts with smaller ones stands not on itself."""
 
 
@@ -111,7 +111,7 @@ class UnsupportedFacts:
         wiring: Wiring,
         made: CliqueWiring,
         candidates: Mapping[str, DeletionCandidates],
-        order: Order,
+        order: SortFacts,
     ) -> None:
         self._relations = {name: wiring.relations[name] for name in made.clique.relations}
         self._candidates = candidates
@@ -125,7 +125,7 @@ class UnsupportedFacts:
         }
         self._counted = [*self._sinks.values(), *self._proofs.values()]
 
-    def find(self, changed: Mapping[str, Change]) -> None:
+    def find(self, changed: Mapping[str, FactChange]) -> None:
         """Let go of what had a solution with a fact that is gone, unless something supports it.
 
         Evaluating the clique anew is taken to cost what a few solutions for each fact cost. Where
@@ -190,7 +190,7 @@ class Proof:
     """Which facts have a derivation from facts that come before them in an order."""
 
     def __init__(
-        self, wiring: Wiring, each: PreparedVariant, supported: PlainHead, order: Order
+        self, wiring: Wiring, each: PreparedVariant, supported: PlainHead, order: SortFacts
     ) -> None:
         self._columns = each.plan.body.columns
         self._evaluator = each.plan.evaluator
@@ -201,7 +201,9 @@ class Proof:
             (atom, wiring.classes.columns(atom.relation)) for atom in each.variant.inside
         ]
         self._supported = supported.relation
-        self.sink = Sink(self._take) if self._inside else supported.sink(each.rule, each.plan, ())
+        self.sink = (
+            SolutionSink(self._take) if self._inside else supported.sink(each.rule, each.plan, ())
+        )
 
     def _take(self, frontier: Bindings) -> None:
         columns = [

@@ -25,14 +25,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from caladan.columns.domains import Domain, encoded
+from caladan.columns.domains import Domain, encode
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.data.schema import arrow_schema, table_of
 from caladan.fixpoint.blueprint import blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits
 from caladan.incremental.aggregate_maintenance import BestValueMaintenance, GroupMaintenance
-from caladan.incremental.deletions import NOTHING, Change
+from caladan.incremental.deletions import NOTHING, FactChange
 from caladan.incremental.repair import FactRepair, Recomputation, Renewal, Repair
 from caladan.incremental.wiring import Upkeep, Wiring
 from caladan.join.classes import Classes
@@ -56,7 +56,7 @@ _KINDS: dict[
 class Changes:
     """What a change added and removed, by relation; only relations that changed are there."""
 
-    by_relation: dict[str, Change] = field(default_factory=dict[str, Change])
+    by_relation: dict[str, FactChange] = field(default_factory=dict[str, FactChange])
 
     def added(self, relation: str) -> Batch:
         """The facts that are new."""
@@ -148,7 +148,7 @@ class IncrementalProgram:
     def encode(self, name: str, table: pa.Table) -> Batch:
         """Facts as words; values that are new get some."""
         columns = zip(table.columns, self.domains[name], strict=True)
-        return tuple(encoded(column, domain) for column, domain in columns), table.num_rows
+        return tuple(encode(column, domain) for column, domain in columns), table.num_rows
 
     def given(self, name: str) -> StoredRelation:
         """The facts that a relation was given, apart from what rules derive."""
@@ -187,7 +187,7 @@ class IncrementalProgram:
 
         A fact that is both inserted and deleted is there afterwards.
         """
-        changed: dict[str, Change] = {}
+        changed: dict[str, FactChange] = {}
         touched: list[StoredRelation] = []
         self._wiring.restart()
         try:
@@ -228,7 +228,7 @@ class IncrementalProgram:
         name: str,
         less: Batch,
         more: Batch,
-        changed: dict[str, Change],
+        changed: dict[str, FactChange],
         touched: list[StoredRelation],
     ) -> None:
         relation = self.relations[name]
@@ -248,7 +248,7 @@ class IncrementalProgram:
     def _empty(
         self,
         inserted: Mapping[str, Batch],
-        changed: dict[str, Change],
+        changed: dict[str, FactChange],
         touched: list[StoredRelation],
     ) -> None:
         """Begin anew with transient relations; only those that others look up are stored."""

@@ -24,19 +24,19 @@ from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.small_rounds.choice import TinyRounds
 from caladan.incremental.deletions import (
     NOTHING,
-    Change,
     FactCandidates,
-    Order,
+    FactChange,
+    SortFacts,
     TooMuchGoneError,
     UnsupportedFacts,
-    listed,
+    list_facts,
     sink_of,
     those,
 )
 from caladan.incremental.wiring import CliqueWiring, PreparedVariant, Wiring
-from caladan.join.arithmetic import blamed
+from caladan.join.arithmetic import blame_rule
 from caladan.join.plan import RulePlan
-from caladan.join.walk import Sink
+from caladan.join.walk import SolutionSink
 from caladan.rules.program import DeltaRule
 from caladan.rules.variants import given_of
 
@@ -68,7 +68,9 @@ class Repair(Protocol):
         """A change was given up half-way: nothing is left to be taken in."""
         ...
 
-    def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
+    def update(
+        self, changed: dict[str, FactChange], contents: dict[str, Batch], *, anew: bool
+    ) -> None:
         """Follow changes, and add those of the clique's own relations to them.
 
         `contents` has the facts of transient relations; `anew` asks for an evaluation from scratch.
@@ -88,7 +90,9 @@ class Recomputation:
         self.repairs = 0
         self.recomputed = 0
 
-    def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
+    def update(
+        self, changed: dict[str, FactChange], contents: dict[str, Batch], *, anew: bool
+    ) -> None:
         """Evaluate the clique."""
         del contents, anew
         self._recompute()
@@ -101,7 +105,7 @@ class Recomputation:
         given: dict[str, list[Batch]] = {}
         for name in self._members:
             kept = wiring.relations[given_of(wiring.program.relations[name]).name]
-            given[name] = [listed(kept)]
+            given[name] = [list_facts(kept)]
         evaluation = Fixpoint(
             wiring.plan, wiring.classes, given, wiring.limits, wiring.listener,
             wiring.options.search,
@@ -124,7 +128,7 @@ class Recomputation:
         for relation in self.relations:
             relation.calm()
 
-    def _tell(self, changed: dict[str, Change]) -> None:
+    def _tell(self, changed: dict[str, FactChange]) -> None:
         self.repairs += 1
         for name, relation in zip(self._members, self.relations, strict=True):
             added, removed = relation.changes()
@@ -136,7 +140,7 @@ class OwnRule:
     """A delta rule of a clique's own, over its incremental relations."""
 
     def __init__(
-        self, rule: DeltaRule, wiring: Wiring, sink: Callable[[DeltaRule, RulePlan], Sink]
+        self, rule: DeltaRule, wiring: Wiring, sink: Callable[[DeltaRule, RulePlan], SolutionSink]
     ) -> None:
         self.rule = rule
         self.plan = wiring.planned(rule)
@@ -147,7 +151,7 @@ class OwnRule:
     def run(self) -> None:
         """Hand the solutions that start from what is new to its sink."""
         if self._seed.delta_count():
-            with blamed(self.rule.rule):
+            with blame_rule(self.rule.rule):
                 self.plan.run(self._sink, self._look)
 
 
@@ -161,7 +165,7 @@ class Rounds(Recomputation):
             name: wiring.head(name, relation)
             for name, relation in zip(self._members, self.relations, strict=True)
         }
-        self._sinks: dict[PreparedVariant, Sink] = {
+        self._sinks: dict[PreparedVariant, SolutionSink] = {
             each: sink_of(each, self._heads[each.rule.rule.head]) for each in self._gaining
         }
         self._rounds = [
@@ -199,7 +203,9 @@ class Rounds(Recomputation):
 class Renewal(Rounds):
     """Derived from transient relations alone: emptied, and derived from what they hold now."""
 
-    def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
+    def update(
+        self, changed: dict[str, FactChange], contents: dict[str, Batch], *, anew: bool
+    ) -> None:
         """Derive everything from transient relations."""
         del anew
         for relation in self.relations:
@@ -207,7 +213,7 @@ class Renewal(Rounds):
         for each in self._gaining:
             batch = contents.get(each.variant.relation)
             if batch is not None:
-                with blamed(each.variant.rule):
+                with blame_rule(each.variant.rule):
                     each.run(self._sinks[each], batch)
         self._go_round()
         for name, relation in zip(self._members, self.relations, strict=True):
@@ -226,12 +232,14 @@ class FactRepair(Rounds):
             name: FactCandidates(wiring.head(name), relation)
             for name, relation in zip(self._members, self.relations, strict=True)
         }
-        ages: Order = lambda name, *facts: wiring.relations[name].ranks(*facts)  # noqa: E731
+        ages: SortFacts = lambda name, *facts: wiring.relations[name].ranks(*facts)  # noqa: E731
         self._deletions = UnsupportedFacts(wiring, made, candidates, ages)
         for each in self._deletions.supporting:
             self._sinks[each] = sink_of(each, self._heads[each.rule.rule.head])
 
-    def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
+    def update(
+        self, changed: dict[str, FactChange], contents: dict[str, Batch], *, anew: bool
+    ) -> None:
         """Let facts go that nothing supports any more, then derive what is new."""
         del contents
         if anew:
@@ -247,14 +255,14 @@ class FactRepair(Rounds):
                 self._gain(changed)
         self._tell(changed)
 
-    def _gain(self, changed: Mapping[str, Change]) -> None:
+    def _gain(self, changed: Mapping[str, FactChange]) -> None:
         if self._made.clique.is_recursive:
             for name, relation in zip(self._members, self.relations, strict=True):
                 gone = relation.changes()[1]
                 if gone[1]:
                     for each in self._deletions.supporting:
                         if each.rule.rule.head == name:
-                            with blamed(each.variant.rule):
+                            with blame_rule(each.variant.rule):
                                 each.run(self._sinks[each], gone)
         derive(self._gaining, self._sinks, changed)
         self._go_round()
@@ -267,15 +275,15 @@ class FactRepair(Rounds):
 
 def derive(
     gaining: Sequence[PreparedVariant],
-    sinks: Mapping[PreparedVariant, Sink],
-    changed: Mapping[str, Change],
+    sinks: Mapping[PreparedVariant, SolutionSink],
+    changed: Mapping[str, FactChange],
 ) -> None:
     """What follows at once from facts that are new, or gone from a negated atom."""
     for each in gaining:
         if (change := changed.get(each.variant.relation)) is not None:
             batch = change[1] if each.variant.negated else change[0]
             if batch[1]:
-                with blamed(each.variant.rule):
+                with blame_rule(each.variant.rule):
                     each.run(sinks[each], batch)
 
 

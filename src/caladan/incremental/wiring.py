@@ -30,7 +30,7 @@ from caladan.fixpoint.limits import Limits
 from caladan.incremental.seeds import Seed
 from caladan.join.classes import Classes
 from caladan.join.plan import RulePlan
-from caladan.join.walk import Sink
+from caladan.join.walk import SolutionSink
 from caladan.program import thresholds
 from caladan.program.aggregates import is_recursive_best
 from caladan.program.events import Listener
@@ -39,23 +39,23 @@ from caladan.rules.body import Scan, Version
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.rules.variants import (
     best_again,
-    gained,
+    bind_groups,
+    bind_head,
     given_of,
     groups_of,
     identity,
     lost,
     of_values,
-    regrouped,
+    seed_by_gain,
     seed_of,
-    supporting,
-    touched,
+    seed_touched_groups,
 )
 
 _SEVERAL = "several best values, or one of all facts: what goes has them evaluated anew"
 
 _PACE = 0.1  # seconds between two counts of facts and bytes
 
-Relations: TypeAlias = Mapping[str, StoredRelation]
+StoredRelations: TypeAlias = Mapping[str, StoredRelation]
 
 
 class Upkeep(Enum):
@@ -119,7 +119,10 @@ class PreparedVariant:
         self._guard = guard  # without facts in all of these there is no solution
 
     def run(
-        self, sink: Sink, batch: Batch | None = None, check: Callable[[], None] | None = None
+        self,
+        sink: SolutionSink,
+        batch: Batch | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         """Hand all solutions that start from some facts to a sink.
 
@@ -167,7 +170,7 @@ class Wiring:
         self.aliases = {info.name: info for info in made}
         self._known: Mapping[str, RelationInfo] = {**infos, **self.aliases}
         self.transient = transient
-        self.renewed = _renewed(program, transient)
+        self.renewed = _find_renewed(program, transient)
         self.cliques = [self._clique(clique) for clique in program.cliques]
         self.stored = self._stored()
 
@@ -191,9 +194,9 @@ class Wiring:
                     self._from_transient(made, rule, members)
                 case Upkeep.REGROUPED:
                     for index, atom in enumerate(rule.atoms):
-                        variant = touched(rule, index, self._known)
+                        variant = seed_touched_groups(rule, index, self._known)
                         made.touching.append(self._variant(variant, rule, atom))
-                    made.regrouping.append(self._variant(regrouped(rule, self._known), rule))
+                    made.regrouping.append(self._variant(bind_groups(rule, self._known), rule))
                 case Upkeep.IMPROVED:
                     self._improved(made, rule, members)
                 case Upkeep.RECOMPUTED:
@@ -242,9 +245,9 @@ class Wiring:
         for index, atom in enumerate(rule.atoms):
             made.losing.append(self._variant(lost(rule, index, self._known), rule, atom))
             if atom.relation not in members:
-                variant = gained(rule, index, self._known)
+                variant = seed_by_gain(rule, index, self._known)
                 made.gaining.append(self._variant(variant, rule, atom))
-        support, inside = supporting(rule, self._known, members)
+        support, inside = bind_head(rule, self._known, members)
         made.supporting.append(self._variant(support, rule, None, inside))
 
     def _improved(self, made: CliqueWiring, rule: CoreRule, members: Sequence[str]) -> None:
@@ -252,10 +255,10 @@ class Wiring:
             if not made.reason:
                 made.losing.append(self._variant(lost(rule, index, self._known), rule, atom))
             if atom.relation not in members:
-                variant = gained(rule, index, self._known)
+                variant = seed_by_gain(rule, index, self._known)
                 made.gaining.append(self._variant(variant, rule, atom))
         if not made.reason:
-            support, inside = supporting(of_values(rule, self._known), self._known, members)
+            support, inside = bind_head(of_values(rule, self._known), self._known, members)
             made.supporting.append(self._variant(support, rule, None, inside))
             made.regrouping.append(self._variant(best_again(rule, self._known), rule))
 
@@ -267,7 +270,7 @@ class Wiring:
         index = next(
             i for i, a in enumerate(rule.atoms) if not a.negated and a.relation in brief
         )  # fmt: skip
-        variant = gained(rule, index, self._known)
+        variant = seed_by_gain(rule, index, self._known)
         made.gaining.append(self._variant(variant, rule, rule.atoms[index]))
 
     def _variant(
@@ -324,7 +327,9 @@ class Wiring:
             return None
         return self.limits.facts_left(sum(self.relations[n].count() for n in self._derived))
 
-    def collecting(self, head: RelationHead, sink: Sink, known: int = 0) -> Callable[[], None]:
+    def collecting(
+        self, head: RelationHead, sink: SolutionSink, known: int = 0
+    ) -> Callable[[], None]:
         """What to look at while solutions are collected beside the relations.
 
         Of the facts that these are of, so many may be `known`, and about to go.
@@ -356,7 +361,7 @@ class Wiring:
             limits.facts(sum(r.count() + r.count_pending() for r in derived))
 
     def prepared(
-        self, variant: Variant, instead: Relations = MappingProxyType({})
+        self, variant: Variant, instead: StoredRelations = MappingProxyType({})
     ) -> PreparedVariant:
         """A variant with a plan; the indexes that it looks things up in are made."""
         plan = self.planned(variant.delta, instead)
@@ -382,7 +387,7 @@ class Wiring:
         columns = tuple(facts[names.index(column.name)] for column in alias.columns)
         return columns, len(facts[0]) if facts else 0
 
-    def planned(self, rule: DeltaRule, instead: Relations = MappingProxyType({})) -> RulePlan:
+    def planned(self, rule: DeltaRule, instead: StoredRelations = MappingProxyType({})) -> RulePlan:
         """A plan of a rule over the incremental relations, or others in the place of some."""
         body = rule.body.separated
         domains = self.classes.variables(rule.rule, body)
@@ -417,7 +422,7 @@ def _seed_of_given(info: RelationInfo) -> RelationInfo:
     return replace(seed, origin=info.name)
 
 
-def _renewed(program: DeltaProgram, transient: frozenset[str]) -> frozenset[str]:
+def _find_renewed(program: DeltaProgram, transient: frozenset[str]) -> frozenset[str]:
     """What is derived from transient relations alone, and read by nothing else."""
     if not transient:
         return frozenset()
@@ -430,13 +435,15 @@ def _renewed(program: DeltaProgram, transient: frozenset[str]) -> frozenset[str]
         and not any(program.facts.get(n) for n in clique.relations)
     }
     while True:
-        out = set(_lasting(program, transient, found))
+        out = set(_find_lasting(program, transient, found))
         if not out:
             return frozenset(found)
         found -= out
 
 
-def _lasting(program: DeltaProgram, transient: frozenset[str], found: set[str]) -> Iterator[str]:
+def _find_lasting(
+    program: DeltaProgram, transient: frozenset[str], found: set[str]
+) -> Iterator[str]:
     """Those of some relations that are derived from others too, or read for others."""
     for clique in program.cliques:
         rules = _rules(clique)

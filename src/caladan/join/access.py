@@ -315,7 +315,7 @@ def probe(scan: Scan, known: frozenset[str], traits: Traits) -> Probe:
     return Probe(scan, tuple(bound.items()), tuple(checked.items()), tuple(new.items()))
 
 
-def confirming(proposed: Probe) -> Probe:
+def confirm_only(proposed: Probe) -> Probe:
     """A probe that tests its new variable instead of binding it."""
     more = tuple((column, Variable(name)) for column, name in proposed.new)
     return replace(proposed, bound=(*proposed.bound, *more), new=(), within=None)
@@ -331,7 +331,7 @@ def keys(steps: Sequence[Access]) -> Iterator[tuple[str, frozenset[int]]]:
             case Probe():
                 found = [step]
             case Meet():
-                found = [*step.probes, *map(confirming, step.probes)]
+                found = [*step.probes, *map(confirm_only, step.probes)]
             case Exclude():
                 found = [Probe(step.scan, step.bound, (), ())]
             case _:

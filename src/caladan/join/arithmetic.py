@@ -48,7 +48,7 @@ class OutOfType(Overflow):
 
 
 @contextmanager
-def failing() -> Generator[None]:
+def report_failures() -> Generator[None]:
     """Failures of operations on single values as those of columns."""
     try:
         yield
@@ -168,7 +168,7 @@ _INTEGERS: Final[dict[str, Callable[[Ranks, Ranks], Ranks]]] = {
 
 
 @contextmanager
-def blamed(rule: CoreRule | None) -> Generator[None]:
+def blame_rule(rule: CoreRule | None) -> Generator[None]:
     """Turn a failure of arithmetic into a diagnostic that names the rule."""
     try:
         yield

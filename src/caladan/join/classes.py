@@ -23,7 +23,7 @@ from caladan.columns.domains import (
     closed_domain,
     coded_domain,
     computed_domain,
-    encoded,
+    encode,
     text_domain,
 )
 from caladan.columns.layout import Words
@@ -43,7 +43,7 @@ from caladan.program.kinds import Kind, kind_of, kind_of_expression, kind_of_val
 from caladan.rules.body import Body, Scan
 from caladan.rules.program import DeltaProgram, DeltaRule
 
-Node: TypeAlias = tuple[str, int] | tuple[int, str]
+ClassNode: TypeAlias = tuple[str, int] | tuple[int, str]
 """A column of a relation; a variable of a rule, by the rule's place."""
 
 
@@ -71,9 +71,9 @@ class Classes:
         *,
         is_open: bool = False,
     ) -> None:
-        self._parents: dict[Node, Node] = {}
-        self._classes: dict[Node, Class] = {}
-        self._domains: dict[Node, Domain] = {}
+        self._parents: dict[ClassNode, ClassNode] = {}
+        self._classes: dict[ClassNode, Class] = {}
+        self._domains: dict[ClassNode, Domain] = {}
         self._relations = {**program.relations, **aliases}
         for name, info in program.relations.items():
             for i, column in enumerate(info.columns):
@@ -122,7 +122,7 @@ class Classes:
 
         It may be the body of what was made of the rule, with some atoms over other relations.
         """
-        found: dict[str, Node] = {name: (rule.place, name) for name in body.types}
+        found: dict[str, ClassNode] = {name: (rule.place, name) for name in body.types}
         for scan in body.atoms[::-1]:
             for i, argument in reversed(list(enumerate(scan.arguments))):
                 if isinstance(argument, Variable) and (scan.relation, i) in self._parents:
@@ -170,7 +170,7 @@ class Classes:
                 if self._class(own).kind is self._class(node).kind:
                     self._unite(node, own)
 
-    def _flow(self, number: int, expression: Expression, to: Node) -> None:
+    def _flow(self, number: int, expression: Expression, to: ClassNode) -> None:
         """The values of an expression reach a node."""
         match expression:
             case Variable():
@@ -200,7 +200,7 @@ class Classes:
                     self._constant(nodes[0], leaf)
         self._compared(number, sides)
 
-    def _leaves(self, number: int, expression: Expression) -> Iterable[Node | Value]:
+    def _leaves(self, number: int, expression: Expression) -> Iterable[ClassNode | Value]:
         """The variables and constants with dictionaries that an expression may give."""
         match expression:
             case Variable():
@@ -225,20 +225,20 @@ class Classes:
             elif isinstance(expression, Aggregate):
                 self._compared(number, expression.terms)
 
-    def _add(self, node: Node, kind: Kind) -> None:
+    def _add(self, node: ClassNode, kind: Kind) -> None:
         self._parents[node] = node
         self._classes[node] = Class(kind)
 
-    def _root(self, node: Node) -> Node:
+    def _root(self, node: ClassNode) -> ClassNode:
         while self._parents[node] != node:
             self._parents[node] = self._parents[self._parents[node]]
             node = self._parents[node]
         return node
 
-    def _class(self, node: Node) -> Class:
+    def _class(self, node: ClassNode) -> Class:
         return self._classes[self._root(node)]
 
-    def _unite(self, one: Node, other: Node) -> None:
+    def _unite(self, one: ClassNode, other: ClassNode) -> None:
         keep, drop = self._root(one), self._root(other)
         if keep == drop:
             return
@@ -249,7 +249,7 @@ class Classes:
         kept.computed |= dropped.computed
         kept.constants |= dropped.constants
 
-    def _constant(self, node: Node, value: Value) -> None:
+    def _constant(self, node: ClassNode, value: Value) -> None:
         known = self._class(node)
         if known.kind is Kind.FLOAT and isinstance(value, int):
             value = float(value)
@@ -257,13 +257,13 @@ class Classes:
 
     # ── Domains ──────────────────────────────────────────────────────────────────────────────────
 
-    def roots(self, relation: str) -> list[Node]:
+    def roots(self, relation: str) -> list[ClassNode]:
         """The class of each column of a relation."""
         return [self._root((relation, i)) for i in range(self._relations[relation].arity)]
 
-    def members(self, names: Iterable[str]) -> dict[Node, tuple[Class, list[tuple[str, int]]]]:
+    def members(self, names: Iterable[str]) -> dict[ClassNode, tuple[Class, list[tuple[str, int]]]]:
         """The classes, each with the columns of some relations that are in it."""
-        found: dict[Node, tuple[Class, list[tuple[str, int]]]] = {
+        found: dict[ClassNode, tuple[Class, list[tuple[str, int]]]] = {
             root: (known, []) for root, known in self._classes.items()
         }
         for name in names:
@@ -271,14 +271,14 @@ class Classes:
                 found[root][1].append((name, i))
         return found
 
-    def domain(self, root: Node) -> Domain:
+    def domain(self, root: ClassNode) -> Domain:
         """The domain of a class."""
         return self._domains[root]
 
     def encode(
         self,
         tables: Mapping[str, pa.Table],
-        known: Mapping[Node, Domain] = MappingProxyType({}),
+        known: Mapping[ClassNode, Domain] = MappingProxyType({}),
         stored: Collection[str] = (),
         unread: Collection[tuple[str, int]] = (),
     ) -> dict[str, list[Words]]:
@@ -287,7 +287,7 @@ class Classes:
         Classes that are `known` have their domains, and tables that are `stored` their words. Of a
         column that is `unread` the first value stands for all.
         """
-        members: dict[Node, list[tuple[str, int]]] = {root: [] for root in self._classes}
+        members: dict[ClassNode, list[tuple[str, int]]] = {root: [] for root in self._classes}
         for name, table in tables.items():
             for i in range(table.num_columns):
                 members[self._root((name, i))].append((name, i))
@@ -309,7 +309,7 @@ class Classes:
                 self._domains[root] = known[root]
                 for node in nodes:
                     if node[0] not in stored:
-                        take(node, encoded(column(node), known[root]))
+                        take(node, encode(column(node), known[root]))
                 continue
             self._domains[root], own = _domain(self._classes[root], list(map(column, nodes)))
             for node, found in zip(nodes, own, strict=False):
@@ -327,11 +327,11 @@ class Classes:
         """The domains of the contributors' keys of a rule."""
         return tuple(self._domain(node) for node, _ in _keys(rule))
 
-    def _domain(self, node: Node) -> Domain:
+    def _domain(self, node: ClassNode) -> Domain:
         return self._domains[self._root(node)]
 
 
-def _keys(rule: DeltaRule) -> Iterator[tuple[Node, Expression]]:
+def _keys(rule: DeltaRule) -> Iterator[tuple[ClassNode, Expression]]:
     """The key columns of a rule's contributors: rules that share a place share these."""
     for each in rule.contributors:
         for i, expression in enumerate(rule.body.keys[each.start : each.stop]):

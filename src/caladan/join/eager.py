@@ -81,13 +81,13 @@ def _has_order(expression: Expression, type: Type | None) -> bool:
     return type is not None and (type.is_integral or type.is_floating)
 
 
-def grouped(body: Body) -> frozenset[str]:
+def find_group(body: Body) -> frozenset[str]:
     """The variables that tell groups apart."""
     pairs = zip(body.functions, body.columns, strict=False)
     return names(*(expression for function, expression in pairs if function is None))
 
 
-def parted(
+def split_amounts(
     asked: Sequence[Amount], inside: frozenset[str], shared: frozenset[str], mark: str
 ) -> tuple[tuple[Amount, ...], tuple[Amount, ...]] | None:
     """The amounts of a part of a body with variables of its own, and those of the rest with them.
@@ -120,8 +120,8 @@ def parted(
             if not names(*mine) <= inside | shared:
                 return None
             others = [each for each in factors if names(each).isdisjoint(inside)]
-            own = Amount("sum", _multiplied(mine)) if mine else Amount("count", ONE)
-            sums.append(_multiplied([*others, bound(own)]))
+            own = Amount("sum", _multiply(mine)) if mine else Amount("count", ONE)
+            sums.append(_multiply([*others, bound(own)]))
         return reduce(lambda one, other: Arithmetic("+", one, other), sums) if sums else None
 
     def best(expression: Expression, function: str) -> Expression | None:
@@ -160,9 +160,9 @@ def _products(expression: Expression) -> Products | None:
     """An expression as a sum of products; None if there are too many."""
     match expression:
         case Arithmetic("+", left, right):
-            return _added(_products(left), _products(right))
+            return _add(_products(left), _products(right))
         case Arithmetic("-", left, right):
-            return _added(_products(left), _products(Negative(right)))
+            return _add(_products(left), _products(Negative(right)))
         case Negative(operand):
             found = _products(operand)
             return None if found is None else [(Constant(-1), *each) for each in found]
@@ -179,13 +179,13 @@ def _products(expression: Expression) -> Products | None:
             return [(expression,)]
 
 
-def _added(one: Products | None, other: Products | None) -> Products | None:
+def _add(one: Products | None, other: Products | None) -> Products | None:
     if one is None or other is None or len(one) + len(other) > thresholds.now.rollup_products:
         return None
     return [*one, *other]
 
 
-def _multiplied(factors: Sequence[Expression]) -> Expression:
+def _multiply(factors: Sequence[Expression]) -> Expression:
     return reduce(lambda one, other: Arithmetic("*", one, other), factors)
 
 

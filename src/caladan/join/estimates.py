@@ -29,9 +29,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from caladan.columns.layout import Counts
+from caladan.columns.ranks import MOST
 from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.atom import StoredAtom
-from caladan.join.constraints.protocol import remaining
+from caladan.join.constraints.protocol import keep_allowed
 from caladan.join.frontier import Bindings
 from caladan.join.hypergraph import join_tree
 from caladan.join.statistics import Statistics
@@ -43,9 +44,6 @@ from caladan.rules.body import Version
 if TYPE_CHECKING:
     from caladan.columns.relation import ColumnDomain
     from caladan.join.intersection import SearchBody, Weights
-
-
-_MOST: Final = float(np.iinfo(np.int64).max // 2)
 
 
 class Grade(Protocol):
@@ -106,7 +104,7 @@ class Jessica(Paul):
                 volume = np.ones(frontier.rows)
                 for name in atom.variables - bound:
                     volume *= atom.under(bound, (name,)).counts(frontier)
-                counts.append(np.minimum(volume, _MOST).astype(np.int64))
+                counts.append(np.minimum(volume, MOST // 2).astype(np.int64))
         return np.minimum.reduce(counts) if counts else None
 
 
@@ -163,7 +161,7 @@ class Leto(Ghanima):
 
     def prepare(self, body: SearchBody, seed: Bindings) -> tuple[SearchBody, Bindings]:
         """Reduce the relations of an acyclic body."""
-        smaller = _reduced(body, seed)
+        smaller = _reduce(body, seed)
         self.exact = smaller is not None
         return (body, seed) if smaller is None else smaller
 
@@ -194,7 +192,7 @@ def _knows_all(atom: StoredAtom, bound: frozenset[str], body: SearchBody) -> boo
     return touched & bound <= atom.variables
 
 
-def _reduced(body: SearchBody, seed: Bindings) -> tuple[SearchBody, Bindings] | None:
+def _reduce(body: SearchBody, seed: Bindings) -> tuple[SearchBody, Bindings] | None:
     """The body over relations that have only facts of results; None if it cannot be done."""
     seeded = [seed] if seed.columns else []
     names = [*(a.variables for a in body.atoms), *(frozenset(s.columns) for s in seeded)]
@@ -205,7 +203,7 @@ def _reduced(body: SearchBody, seed: Bindings) -> tuple[SearchBody, Bindings] | 
     for number, table in enumerate(tables):
         for constraint in body.others:
             if constraint.variables <= names[number] and table.rows:
-                table = remaining(constraint, table)
+                table = keep_allowed(constraint, table)
         if not table.rows:
             table = Bindings(0, dict.fromkeys(names[number], np.empty(0, np.uint32)))
         tables[number] = table
@@ -222,7 +220,7 @@ def _reduced(body: SearchBody, seed: Bindings) -> tuple[SearchBody, Bindings] | 
     reduced: list[StoredAtom] = []
     for atom, table in zip(body.atoms, tables, strict=False):
         order = tuple(dict.fromkeys(a for a in atom.arguments if isinstance(a, str)))
-        relation = stored(table, order, domains)
+        relation = store_columns(table, order, domains)
         reduced.append(StoredAtom(relation, Version.FULL, order, atom.name))
     return body.replaced([*reduced, *body.others]), tables[-1] if seeded else seed
 
@@ -232,11 +230,11 @@ def _semijoin(kept: Bindings, by: Bindings, domains: Mapping[str, ColumnDomain])
     shared = sorted(kept.columns.keys() & by.columns.keys())
     if not by.rows or not kept.rows or not shared:
         return kept if by.rows else Bindings(0, {name: c[:0] for name, c in kept.columns.items()})
-    known = stored(by, shared, domains)
+    known = store_columns(by, shared, domains)
     return kept.where(known.contains(tuple(kept.columns[v] for v in shared)))
 
 
-def stored(
+def store_columns(
     table: Bindings, variables: Sequence[str], domains: Mapping[str, ColumnDomain]
 ) -> StoredRelation:
     """Some columns of bindings as a relation."""

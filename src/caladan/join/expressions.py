@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from caladan.columns.calls import call_columns
 from caladan.columns.decimals import (
     DecimalColumn,
-    calculated,
+    calculate,
     decimals_from,
     decimals_of,
 )
@@ -27,7 +27,7 @@ from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask, Words
 from caladan.columns.ranks import CODED, arrow_ranks, numpy_of, rank_arrow, rank_floats, rank_of
-from caladan.columns.times import timed
+from caladan.columns.times import compute_times
 from caladan.data.schema import compute as pc
 from caladan.join.arithmetic import (
     DivisionByZero,
@@ -35,8 +35,8 @@ from caladan.join.arithmetic import (
     Overflow,
     ValueColumn,
     arithmetic,
-    failing,
     negative,
+    report_failures,
 )
 from caladan.join.frontier import Bindings
 from caladan.program import (
@@ -56,7 +56,7 @@ from caladan.program import (
     operations,
     thresholds,
 )
-from caladan.program.functions import Resolved, call_rows, find, outcomes, resolved
+from caladan.program.functions import Resolved, call_rows, find, outcomes, resolve
 from caladan.program.kinds import Kind, kind_of, kind_of_value, type_of_kind
 from caladan.program.operations import Operation
 from caladan.program.transform import walk
@@ -110,8 +110,8 @@ class Evaluator:
             case Operation() if expression.row.ranks is not None:
                 pairs = zip(expression.arguments, expression.takes, strict=True)
                 given = [self.values(each, frontier, None).ranks for each, _ in pairs]
-                with failing():
-                    return ValueColumn(expression.returns.kind, timed(expression, given))
+                with report_failures():
+                    return ValueColumn(expression.returns.kind, compute_times(expression, given))
             case Operation() if expression.returns.is_decimal:
                 made = self._calculate(expression, frontier)
                 assert isinstance(text, TextDomain), f"{expression} has no dictionary"
@@ -136,7 +136,7 @@ class Evaluator:
         text = self._text(comparison)
         if text is None and isinstance(left, Constant) and isinstance(right, Constant):
             return np.full(frontier.rows, _constants_hold(comparison.operator, left, right))
-        return compared(
+        return compare_columns(
             comparison.operator,
             self.values(left, frontier, text),
             self.values(right, frontier, text),
@@ -179,7 +179,7 @@ class Evaluator:
                 return self._calculate(expression, frontier).to_pylist()
             case Operation():
                 columns = [self._argument(each, frontier) for each in expression.arguments]
-                with failing():
+                with report_failures():
                     return operations.outcomes(expression, columns)
             case Function():
                 return self._called(expression, frontier)
@@ -206,7 +206,7 @@ class Evaluator:
             case Call() if not isinstance(expression, Function):
                 given = [self._column(each, frontier) for each in expression.arguments]
                 row, found = self._resolved(expression)
-                with _failing():
+                with _report_failures():
                     return call_columns(row, found, given, frontier.rows)
             case _:
                 kind = self._kind(expression)
@@ -217,13 +217,13 @@ class Evaluator:
     def _evaluate(self, call: Call, columns: list[list[Any]], rows: int) -> list[Any]:
         """What a function of the table gives in every row, value by value."""
         row, found = self._resolved(call)
-        with _failing():
+        with _report_failures():
             return call_rows(row, found, columns, rows)
 
     def _resolved(self, call: Call) -> tuple[functions.FunctionRow, Resolved]:
         """The row of a function, and the types that a call takes and gives."""
         row = find(call.function)
-        found = resolved(row, call, self._type)
+        found = resolve(row, call, self._type)
         assert isinstance(found, Resolved), f"the analysis let {call} pass"
         return row, found
 
@@ -254,7 +254,7 @@ class Evaluator:
 
     def _calculate(self, operation: Operation, frontier: Bindings) -> pa.Array:
         """The decimals that an operation gives in every row."""
-        with failing():
+        with report_failures():
             return self._decimals(operation, operation.returns, frontier).arrow()
 
     def _decimals(self, expression: Expression, type: Type, frontier: Bindings) -> DecimalColumn:
@@ -270,7 +270,7 @@ class Evaluator:
             case Operation() if expression.returns.is_decimal:
                 pairs = zip(expression.arguments, expression.takes, strict=True)
                 given = [self._decimals(each, type, frontier) for each, type in pairs]
-                made = calculated(expression, given)
+                made = calculate(expression, given)
                 if made is not None:
                     return made
                 columns = [self._argument(each, frontier) for each in expression.arguments]
@@ -415,7 +415,7 @@ _ARROW: Final[dict[Kind, pa.DataType]] = {
 }
 
 
-def compared(operator: str, left: ValueColumn, right: ValueColumn) -> Mask:
+def compare_columns(operator: str, left: ValueColumn, right: ValueColumn) -> Mask:
     """In which rows two columns compare as asked; an integer meets a double as a double."""
     if left.kind is not right.kind:
         left, right = left.widened(Kind.FLOAT), right.widened(Kind.FLOAT)
@@ -462,7 +462,7 @@ def _each_word(name: str, words: Words, size: int) -> tuple[Bindings, Words]:
 
 
 @contextmanager
-def _failing() -> Generator[None]:
+def _report_failures() -> Generator[None]:
     """Arithmetic of functions fails as that of operators does."""
     try:
         yield
@@ -479,7 +479,7 @@ def _constants_hold(operator: str, left: Constant, right: Constant) -> bool:
     if kind_of_value(one).is_coded or kind_of_value(other).is_coded:
         return bool(PYTHON[operator](one, other))
     values = [_constant(value, 1, None) for value in (one, other)]
-    return bool(compared(operator, *values)[0])
+    return bool(compare_columns(operator, *values)[0])
 
 
 def _gives(expression: Expression) -> Sequence[str]:

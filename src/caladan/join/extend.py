@@ -10,7 +10,7 @@
 So a lookup, a semijoin, a test, an intersection and a search are one step, told apart by how many
 variables it binds and by who chooses. With several variables to choose from, each row takes the one
 with the smallest estimate: `PerRow.ways` are two orders that were laid out beforehand, and with a
-`grade` the guided search (guided.py) lays them out as it goes.
+`grade` the guided search (adaptive.py) lays them out as it goes.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class ExtendStep:
     def _searched(
         self, choice: PerRow, frontier: Bindings, keep: frozenset[str]
     ) -> Iterator[Bindings]:
-        from caladan.join.guided import solve
+        from caladan.join.adaptive import solve
 
         found = solve(
             [c.listed() if isinstance(c, StoredAtom) and c.is_fleeting else c

@@ -132,7 +132,7 @@ class Intersection:
             for longer in proposer.propose(frontier.where(mine), self.var, counts[mine]):
                 made = longer.rows
                 self.statistics.proposals(self.var, (str(proposer),), (made,))
-                longer = _tested(longer, tests)
+                longer = _keep_found(longer, tests)
                 self.statistics.count(self.var, made, longer.rows)
                 yield projection(self._confirmed(longer, others), keep)
 
@@ -189,7 +189,7 @@ class Intersection:
             self.statistics.proposals(self.var, (self.names[number],), (made,))
             others = [self.known(each) for each in self.lookups if each is not lookup]
             for longer in proposed:
-                there = _tested(longer, others)
+                there = _keep_found(longer, others)
                 self.statistics.count(self.var, longer.rows, there.rows)
                 yield projection(there, keep)
 
@@ -253,7 +253,7 @@ class Intersection:
         self.statistics.proposals(self.var, names, state[4:].tolist())
 
 
-def _tested(frontier: Bindings, lookups: Sequence[AtomLookup]) -> Bindings:
+def _keep_found(frontier: Bindings, lookups: Sequence[AtomLookup]) -> Bindings:
     """The solutions that every lookup has a fact for."""
     for each in lookups:
         index = each.index()

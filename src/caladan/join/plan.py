@@ -1,7 +1,7 @@
 """A rule made ready to run: its parts as steps, in an order chosen by looking at the facts.
 
 `RulePlan.run` hands every batch of solutions to a sink. How a body is gone through, and in which
-order, route.py and orders.py decide; here a sample of solutions is looked up in each atom that
+order, route.py and choice.py decide; here a sample of solutions is looked up in each atom that
 could come next, to tell them its fan-out. An order is kept until the relations have doubled.
 """
 
@@ -28,6 +28,7 @@ from caladan.join.access import (
     Rollup,
     Semijoin,
 )
+from caladan.join.choice import Chosen, JoinOrder, Trial, join_order
 from caladan.join.constraints.condition import (
     Assignment,
     Condition,
@@ -42,22 +43,19 @@ from caladan.join.constraints.rollup import (
     RollupConstraint,
     RollupTable,
     Uncountable,
+    find_window,
     rollup_tables,
 )
 from caladan.join.constraints.semijoin import MARK, SemijoinConstraint
-from caladan.join.eager import amounts, grouped, is_exact
+from caladan.join.eager import amounts, find_group, is_exact
 from caladan.join.expressions import Evaluator
 from caladan.join.extend import ExtendStep, Fixed, PerRow
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import LateColumns
-from caladan.join.orders import join_order
-from caladan.join.route import body_route
-from caladan.join.search_route import guided_route
+from caladan.join.route import body_route, guided_route
 from caladan.join.selections import constraint_of
 from caladan.join.statistics import Statistics
-from caladan.join.trial import Trial
-from caladan.join.walk import Sink, Walk
-from caladan.join.windows import windowed
+from caladan.join.walk import SolutionSink, Walk
 from caladan.program import Comparison, Variable, thresholds, variables
 from caladan.rules.body import Body, Scan, Version, names
 
@@ -103,7 +101,7 @@ class RulePlan:
         self._constraints = constraints or {}
         least = 2 if constraints is None else 1
         self._search = guided_route(body, self, search, least) if search and listed else None
-        self._order: tuple[int, ...] | None = None
+        self._order: JoinOrder | None = None
         self._order_sizes: tuple[int, ...] = ()
         self._made: dict[tuple[int, ...], tuple[Sequence[Access], Sequence[ExtendStep]]] = {}
         self.accesses: Sequence[Access] | None = None
@@ -115,7 +113,7 @@ class RulePlan:
         self._check: Callable[[], None] = lambda: None  # of the walk that is under way
         self._statistics = Statistics()
 
-    def run(self, sink: Sink, check: Callable[[], None]) -> None:
+    def run(self, sink: SolutionSink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise.
 
         What fails for parts of solutions may not fail for whole ones: then these are listed.
@@ -133,10 +131,12 @@ class RulePlan:
             sink.restart()
             self._walk(self.steps(), sink, check)
 
-    def _walk(self, steps: Sequence[ExtendStep], sink: Sink, check: Callable[[], None]) -> None:
+    def _walk(
+        self, steps: Sequence[ExtendStep], sink: SolutionSink, check: Callable[[], None]
+    ) -> None:
         body, needed = self.body, self.body.needed
         if self.amounts is not None:
-            needed = grouped(body) | names(*(each.expression for each in self.amounts))
+            needed = find_group(body) | names(*(each.expression for each in self.amounts))
         for step in steps:
             step.restart()
         self._rollups = list(rollup_tables(steps))
@@ -162,7 +162,7 @@ class RulePlan:
 
     def steps(self) -> Sequence[ExtendStep]:
         """The steps in the order that suits the relations as they are."""
-        order = () if self._search is not None else self._chosen_order()
+        order = () if self._search is not None else self._chosen_order().atoms
         if order not in self._made:
             steps = self._search or body_route(self.body, order, self)
             self._made[order] = (steps, [self.ready(step) for step in steps])
@@ -178,8 +178,13 @@ class RulePlan:
             return self.steps()
         self._order_sizes = self._sizes()
         self._order = join_order(self.body, self._order_sizes, self, Trial(self, is_sure=True))
-        steps = body_route(self.body, self._order, self, lasting=True)
+        steps = body_route(self.body, self._order.atoms, self, lasting=True)
         return [self.ready(step) for step in steps]
+
+    @property
+    def choices(self) -> tuple[Chosen, ...]:
+        """What was weighed for the order of the atoms, as the steps were last asked for."""
+        return () if self._order is None else self._order.choices
 
     @property
     def is_outgrown(self) -> bool:
@@ -214,12 +219,16 @@ class RulePlan:
         """By variable which atoms proposed how much since this was last asked."""
         return self._statistics.named()
 
+    def lookups(self) -> tuple[int, int]:
+        """Lookups that found facts in several runs since this was last asked, and those merged."""
+        return self._statistics.lookups_taken()
+
     # ── The order of atoms ───────────────────────────────────────────────────────────────────────
 
     def _sizes(self) -> tuple[int, ...]:
         return tuple(self.count(scan) for scan in self.body.atoms)
 
-    def _chosen_order(self) -> tuple[int, ...]:
+    def _chosen_order(self) -> JoinOrder:
         sizes = self._sizes()
         if self._order is not None and not _grown(self._order_sizes, sizes):
             return self._order
@@ -271,10 +280,10 @@ class RulePlan:
         binds = tuple(sorted(step.binds))
         match step:
             case Probe():
-                return ExtendStep(binds, (self.lookup(step),), Fixed())
+                return ExtendStep(binds, (self.lookup(step, statistics),), Fixed())
             case Meet():
                 others = map(self._foreign, step.tests)
-                constraints = (*map(self.lookup, step.probes), *others)
+                constraints = (*(self.lookup(each, statistics) for each in step.probes), *others)
                 name = (step.variable,) if step.tests or len(binds) == 1 else binds
                 return ExtendStep(name, constraints, PerRow(statistics))
             case Fork():
@@ -307,7 +316,7 @@ class RulePlan:
                 table = RollupTable(len(step.shared), step.amounts, self.evaluator)
                 for i, domain in enumerate(table.domains):
                     self._domains[f"{step.mark}{i}"] = domain  # pyright: ignore[reportArgumentType]
-                window = windowed(step.steps, inside[0].lookup, self.body.types, self.evaluator)
+                window = find_window(step.steps, inside[0].lookup, self.body.types, self.evaluator)
                 return RollupConstraint(
                     step.mark, step.shared, inside, step.amounts, table, self._through, window
                 )
@@ -334,7 +343,7 @@ class RulePlan:
     ) -> None:
         """Push rows through the steps of a semijoin, where one solution is enough, or a rollup."""
         counting = self.body.counting and MARK not in needed
-        Walk(Sink(take), self._check, needed, LateColumns(), 1.0, counting=counting).walk(
+        Walk(SolutionSink(take), self._check, needed, LateColumns(), 1.0, counting=counting).walk(
             steps, frontier
         )
 
@@ -358,7 +367,7 @@ class RulePlan:
         found = (self._single(each, is_repeated=True) for each in step.solutions)
         return EquationConstraint(test, {s.variable: s for s in found if isinstance(s, Assignment)})
 
-    def lookup(self, found: Probe) -> AtomLookup:
+    def lookup(self, found: Probe, statistics: Statistics | None = None) -> AtomLookup:
         """An atom over its relation."""
         scan, shown = found.scan, found.view
         relation = self._relations[scan.relation]
@@ -377,6 +386,7 @@ class RulePlan:
             self._narrowing(found),
             Pairing(self.evaluator, found.pairings) if found.pairings else None,
             _label(scan),
+            statistics,
         )
 
     def _narrowing(self, found: Probe) -> Narrowing | None:

@@ -130,7 +130,7 @@ def _can_meet(body: Body, atom: int, traits: Traits) -> bool:
     )
 
 
-def proposing(found: Probe, variable: str) -> Probe:
+def propose_instead(found: Probe, variable: str) -> Probe:
     """A probe that binds a variable instead of testing it."""
     new = [c for c, term in found.bound if isinstance(term, Variable) and term.name == variable]
     bound = tuple((c, term) for c, term in found.bound if c not in new)

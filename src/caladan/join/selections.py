@@ -27,7 +27,7 @@ from caladan.program import (
     Type,
     Variable,
 )
-from caladan.rules.body import Absence, Binding, Body, Part, Scan, names
+from caladan.rules.body import Absence, Body, BodyBinding, BodyPart, Scan, names
 
 
 class Selections:
@@ -45,11 +45,11 @@ class Selections:
         self._absents = list(body.absents)
 
     @property
-    def waiting(self) -> list[Part]:
+    def waiting(self) -> list[BodyPart]:
         """What still waits."""
         return [*self._bindings, *self._tests, *map(Absence, self._absents)]
 
-    def drop(self, parts: Sequence[Part]) -> None:
+    def drop(self, parts: Sequence[BodyPart]) -> None:
         """Others see to some parts."""
         self._bindings = [each for each in self._bindings if each not in parts]
         self._tests = [each for each in self._tests if each not in parts]
@@ -72,7 +72,7 @@ class Selections:
         for scan in self._absents:
             if set(scan.variables) <= bound:
                 self._absents.remove(scan)
-                return Exclude(scan, tuple(_excluded(scan)))
+                return Exclude(scan, tuple(_list_excluded(scan)))
         for binding in self._bindings:
             if names(binding.expression) <= bound:
                 self._bindings.remove(binding)
@@ -92,7 +92,7 @@ class Selections:
         for equation in self._equations():
             left = names(equation) - bound
             if len(left) == 1 and left <= self._looked_up:
-                found = solved(equation, bound, self._types)
+                found = solve_equation(equation, bound, self._types)
                 if found is not None and found[1]:
                     self.done(equation)
                 if found is not None:
@@ -114,7 +114,7 @@ class Selections:
         moved: list[Expression] = []
         for test in self._tests:
             if test.operator in _FLIPPED and names(test) - known == frozenset((variable,)):
-                found = isolated(test, variable, self._types)
+                found = isolate(test, variable, self._types)
                 if found is not None:
                     operator, end = found
                     (upper if operator in ("<", "<=") else lower).append(end)
@@ -191,10 +191,10 @@ def constraint_of(
     return constraint, dict(zip(here, own, strict=True))
 
 
-def read_by(part: Part) -> frozenset[str]:
+def read_by(part: BodyPart) -> frozenset[str]:
     """The variables of something that waits for them."""
     match part:
-        case Binding():
+        case BodyBinding():
             return names(part.expression) | {part.variable}
         case Absence():
             return frozenset(part.scan.variables)
@@ -204,12 +204,12 @@ def read_by(part: Part) -> frozenset[str]:
             return names(part)
 
 
-def equation_of(binding: Binding) -> Comparison:
+def equation_of(binding: BodyBinding) -> Comparison:
     """A binding as the comparison that it was."""
     return Comparison("=", Variable(binding.variable), binding.expression)
 
 
-def solved(
+def solve_equation(
     equation: Comparison, known: frozenset[str], types: Mapping[str, Type]
 ) -> tuple[Compute, bool] | None:
     """The one variable of an equation that is not known, and whether the equation holds then.
@@ -286,7 +286,7 @@ def _added_up(terms: Sequence[tuple[bool, Expression]]) -> Expression:
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def isolated(
+def isolate(
     test: Comparison, name: str, types: Mapping[str, Type]
 ) -> tuple[str, Expression] | None:
     """What a comparison says of one variable, which is then alone on its left side.
@@ -361,7 +361,7 @@ def can_fail(check: Check) -> bool:
     return _computes(check.comparison.left) or _computes(check.comparison.right)
 
 
-def _excluded(scan: Scan) -> Iterator[tuple[int, Term]]:
+def _list_excluded(scan: Scan) -> Iterator[tuple[int, Term]]:
     for column, argument in enumerate(scan.arguments):
         if isinstance(argument, Constant) or not argument.is_anonymous:
             yield column, argument

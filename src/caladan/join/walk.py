@@ -29,7 +29,7 @@ from caladan.join.late_materialization import Crossing, LateColumns, Taker, Test
 from caladan.program import thresholds
 
 
-class Sink:
+class SolutionSink:
     """Takes a rule's solutions; `count` of them so far.
 
     `direct`, if there is one, may take the last lookup itself, with the solutions before it and
@@ -100,7 +100,7 @@ class Walk:
 
     def __init__(
         self,
-        sink: Sink,
+        sink: SolutionSink,
         check: Callable[[], None],
         needed: frozenset[str],
         late: LateColumns,
@@ -180,7 +180,7 @@ class Walk:
             kept: list[Words] = [np.empty(0, np.uint32)]
             numbers = np.arange(frontier.rows, dtype=np.uint32)
             marked = Bindings(frontier.rows, {**frontier.columns, _ROW: numbers})
-            sink = Sink(lambda found: kept.append(found.columns[_ROW]))
+            sink = SolutionSink(lambda found: kept.append(found.columns[_ROW]))
             self.walk([steps[i] for i in some], marked, sink, frozenset((_ROW,)))
             return np.concatenate(kept)
 

@@ -55,7 +55,7 @@ _UNSEEN: Final = re.compile(
 
 def detect(text: str, *, name: str = "<program>") -> str:
     """The language of a text, one of LANGUAGES; C005 if it looks like none of them."""
-    seen = _seen(text)
+    seen = _blank_quotes(text)
     for language, mark in _MARKS:
         if mark.search(seen):
             return language
@@ -72,7 +72,7 @@ def detect(text: str, *, name: str = "<program>") -> str:
     )
 
 
-def _seen(text: str) -> str:
+def _blank_quotes(text: str) -> str:
     """A text of the same length without comments and without the insides of quoted texts."""
     return _UNSEEN.sub(lambda part: ("'" if part["text"] else " ") * len(part.group()), text)
 
@@ -129,7 +129,7 @@ def _require(language: str, source: SourceText | None) -> None:
 
 def _foreign(source: SourceText) -> CaladanError:
     """C051 at the first sign of Soufflé's or Prolog's notation."""
-    text = _seen(source.text)
+    text = _blank_quotes(source.text)
     signs = [mark.search(text) for language, mark in _MARKS if language == _LATER]
     first = next((sign for sign in signs if sign is not None), None)
     place = Place(source.name) if first is None else Span(source, first.start(), first.end())

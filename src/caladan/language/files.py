@@ -20,7 +20,7 @@ ALLOWED: Final = "CALADAN_INCLUDE"
 
 def root_of(name: str) -> str:
     """The folder that a program of this name may include from: its own, links resolved."""
-    return os.path.realpath("." if is_unnamed(name) else os.path.dirname(_expanded(name)) or ".")  # noqa: PTH120
+    return os.path.realpath("." if is_unnamed(name) else os.path.dirname(_expand(name)) or ".")  # noqa: PTH120
 
 
 def is_below(name: str, folder: str) -> bool:
@@ -47,7 +47,7 @@ def require_allowed(name: str, root: str, included: Span) -> None:
 
 def text_of(name: str, included: Span | None = None) -> str:
     """The text of a file; `included` is where it is asked for, if that is a program."""
-    path = Path(_expanded(name))
+    path = Path(_expand(name))
     place = included or Place(name)
     what = "the program" if included is None else f"`{name}`"
     try:
@@ -56,7 +56,7 @@ def text_of(name: str, included: Span | None = None) -> str:
         data = path.read_bytes()
         if included is not None and b"\0" in data:
             raise error("C035", f"cannot read {what}: it is not text", place)
-        return decoded(data, name, included)
+        return decode(data, name, included)
     except FileNotFoundError:
         missing = "no such program file" if included is None else f"there is no file {what}"
         raise error("C030", missing, place) from None
@@ -65,7 +65,7 @@ def text_of(name: str, included: Span | None = None) -> str:
         raise error("C035", f"cannot read {what}: {reason}", place) from None
 
 
-def decoded(data: bytes, name: str, included: Span | None = None) -> str:
+def decode(data: bytes, name: str, included: Span | None = None) -> str:
     """Bytes as text; C033 at the first that is none."""
     try:
         return data.decode()
@@ -88,7 +88,7 @@ def identity(name: str) -> str:
     """One text for all names of a file; a text that came from no file is unlike all others."""
     if is_unnamed(name) or "\0" in name:  # which no file has in its name
         return name
-    return os.path.realpath(_expanded(name))
+    return os.path.realpath(_expand(name))
 
 
 def is_unnamed(name: str) -> bool:
@@ -96,6 +96,6 @@ def is_unnamed(name: str) -> bool:
     return name.startswith("<")
 
 
-def _expanded(name: str) -> str:
+def _expand(name: str) -> str:
     """A path with `~` replaced, where there is such a home."""
     return os.path.expanduser(name)  # noqa: PTH111 # pathlib's raises where there is none

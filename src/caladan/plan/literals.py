@@ -11,7 +11,7 @@ from caladan.program import Comparison, Expression, Function, Variable, variable
 from caladan.program.kinds import kind_of, kind_of_expression
 from caladan.program.transform import replace_in, walk
 
-Literal: TypeAlias = CoreAtom | Comparison
+CoreLiteral: TypeAlias = CoreAtom | Comparison
 
 TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "~=": "~="}
 
@@ -56,7 +56,7 @@ def _definition(rule: CoreRule) -> tuple[str, Expression, Comparison] | None:
     return None
 
 
-def literal_names(*literals: Literal) -> frozenset[str]:
+def literal_names(*literals: CoreLiteral) -> frozenset[str]:
     """The variables of some literals."""
     return frozenset(
         name
@@ -74,21 +74,21 @@ def variable_names(terms: Iterable[object]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(t.name for t in terms if isinstance(t, Variable)))
 
 
-def without(literals: Iterable[Literal], some: Iterable[Literal]) -> list[Literal]:
+def without(literals: Iterable[CoreLiteral], some: Iterable[CoreLiteral]) -> list[CoreLiteral]:
     """Literals but for some of them."""
     gone = list(some)
     return [each for each in literals if all(each is not other for other in gone)]
 
 
 def connect(
-    literals: Sequence[Literal], start: Iterable[str], stop: str = ""
-) -> tuple[list[Literal], set[str]]:
+    literals: Sequence[CoreLiteral], start: Iterable[str], stop: str = ""
+) -> tuple[list[CoreLiteral], set[str]]:
     """The literals that share variables with `start`, directly or through each other.
 
     Sharing `stop` does not count, but the names found include it.
     """
     names = set(start)
-    inside: list[Literal] = []
+    inside: list[CoreLiteral] = []
     rest = list(literals)
     grown = True
     while grown:
@@ -102,7 +102,7 @@ def connect(
     return inside, names
 
 
-def is_positive(literal: Literal) -> bool:
+def is_positive(literal: CoreLiteral) -> bool:
     """Whether a literal is an atom that must have facts."""
     return isinstance(literal, CoreAtom) and not literal.negated
 
@@ -113,7 +113,7 @@ def is_plain(rule: CoreRule) -> bool:
     return len(names) == len(rule.arguments) == len(set(names))
 
 
-def tests_difference(literal: Literal, one: str, other: str) -> bool:
+def tests_difference(literal: CoreLiteral, one: str, other: str) -> bool:
     """Whether a literal says that two variables differ, and no more."""
     return (
         isinstance(literal, Comparison)
@@ -122,7 +122,7 @@ def tests_difference(literal: Literal, one: str, other: str) -> bool:
     )
 
 
-def atom_rules(rule: CoreRule, literals: Iterable[Literal]) -> list[CoreRule]:
+def atom_rules(rule: CoreRule, literals: Iterable[CoreLiteral]) -> list[CoreRule]:
     """Rules for all facts of the atoms among some literals of a rule."""
     return [
         replace(
@@ -136,7 +136,9 @@ def atom_rules(rule: CoreRule, literals: Iterable[Literal]) -> list[CoreRule]:
     ]
 
 
-def body_rule(rule: CoreRule, literals: Iterable[Literal], head: Iterable[str]) -> CoreRule | None:
+def body_rule(
+    rule: CoreRule, literals: Iterable[CoreLiteral], head: Iterable[str]
+) -> CoreRule | None:
     """A rule for some literals alone; every head variable must stand in one of its atoms."""
     literals, head = list(literals), list(head)
     atoms = tuple(a for a in literals if isinstance(a, CoreAtom))

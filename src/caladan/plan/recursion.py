@@ -35,7 +35,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
 from caladan.plan.literals import (
-    Literal,
+    CoreLiteral,
     atom_rules,
     body_rule,
     connect,
@@ -53,7 +53,7 @@ from caladan.program.aggregates import AggregateFunction
 from caladan.program.kinds import Kind, kind_of
 from caladan.program.transform import replace_in
 
-Relations: TypeAlias = Mapping[str, RelationInfo]
+RelationInfos: TypeAlias = Mapping[str, RelationInfo]
 Ends: TypeAlias = tuple[tuple[Expression, ...], tuple[Expression, ...]]
 """Expressions of the carried columns, and of the node."""
 
@@ -114,7 +114,7 @@ class EdgeRule:
     target: str
     begin: tuple[Term, ...]
     end: tuple[Expression, ...]
-    literals: tuple[Literal, ...]
+    literals: tuple[CoreLiteral, ...]
     read: tuple[str, ...]
     middle: tuple[str, ...] = ()
     explores: bool = False
@@ -188,7 +188,7 @@ class EdgeRule:
         return tuple(rule for rule in found if rule is not None)
 
     @property
-    def atoms(self) -> tuple[CoreRule | None, tuple[Literal, ...]]:
+    def atoms(self) -> tuple[CoreRule | None, tuple[CoreLiteral, ...]]:
         """A rule for all literals that its own atoms bind, and those that they do not bind.
 
         Its head has variables of the beginning first. There is none if there are no atoms.
@@ -222,11 +222,11 @@ class Step:
     head: Ends
     left: EdgeRule | None = None
     right: EdgeRule | None = None
-    condition: tuple[Literal, ...] = ()
+    condition: tuple[CoreLiteral, ...] = ()
     looked: tuple[str, ...] = ()
-    leaving: tuple[Literal, ...] = ()
-    arriving: tuple[Literal, ...] = ()
-    along: tuple[Literal, ...] = ()
+    leaving: tuple[CoreLiteral, ...] = ()
+    arriving: tuple[CoreLiteral, ...] = ()
+    along: tuple[CoreLiteral, ...] = ()
     crosses: bool = False
     own: str | None = None
     apart: bool = False
@@ -417,7 +417,7 @@ class Closure:
 # ── The pass ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def factor(clique: Sequence[str], rules: Iterable[CoreRule], relations: Relations) -> Closure:
+def factor(clique: Sequence[str], rules: Iterable[CoreRule], relations: RelationInfos) -> Closure:
     """The closure that the recursive rules of a clique compute; raises Refused if it is none."""
     recursive = _distinct(map(inline_definitions, rules))
     infos = {name: relations[name] for name in clique}
@@ -443,7 +443,7 @@ def factor(clique: Sequence[str], rules: Iterable[CoreRule], relations: Relation
     return best
 
 
-def _closures(linear: Linear, infos: Relations) -> Iterator[Closure]:
+def _closures(linear: Linear, infos: RelationInfos) -> Iterator[Closure]:
     """The closures of all splits that rules allow, the likeliest first."""
     (info, *_) = infos.values()
     column = value_column(info)
@@ -515,7 +515,7 @@ def _can_weigh(step: Step) -> bool:
     return body_rule(step.rule, step.edge.literals, ends) is not None
 
 
-def is_of_one_kind(rule: CoreRule, relations: Relations, *, with_head: bool = True) -> bool:
+def is_of_one_kind(rule: CoreRule, relations: RelationInfos, *, with_head: bool = True) -> bool:
     """Whether variables have the kind of all columns they stand in: words can be compared."""
     places = [(atom.relation, atom.arguments) for atom in rule.atoms]
     head = [(rule.head, rule.arguments)] if with_head else []
@@ -583,7 +583,7 @@ class Linear:
     mirrored: tuple[int, int] | None = None
 
 
-def linearise(rules: Sequence[CoreRule], infos: Relations, *, exchange: bool) -> Linear:
+def linearise(rules: Sequence[CoreRule], infos: RelationInfos, *, exchange: bool) -> Linear:
     """Rules whose recursive atoms but one read exit facts, where that is valid.
 
     With `exchange`, a rule that exchanges two columns becomes part of the others.
@@ -602,15 +602,15 @@ def linearise(rules: Sequence[CoreRule], infos: Relations, *, exchange: bool) ->
 
 
 def _unswap(
-    rules: Sequence[CoreRule], infos: Relations
+    rules: Sequence[CoreRule], infos: RelationInfos
 ) -> tuple[tuple[int, int] | None, list[CoreRule]]:
     """Rules without one that exchanges two columns: the others do both instead."""
     (info, *more) = infos.values()
-    swaps = [pair for rule in rules if (pair := _swapped(rule, info)) is not None]
+    swaps = [pair for rule in rules if (pair := _find_swap(rule, info)) is not None]
     if more or info.has_aggregates or len(set(swaps)) != 1:
         return None, list(rules)
     (pair,) = set(swaps)
-    found = [rule for rule in rules if _swapped(rule, info) is None]
+    found = [rule for rule in rules if _find_swap(rule, info) is None]
     for rule in list(found):
         atoms = _recursive_atoms(rule, infos)
         if len(atoms) == len(rule.atoms) == 2 and not rule.comparisons and is_plain(rule):
@@ -629,7 +629,7 @@ def _unswap(
 
 
 def _exchange_exits(
-    rule: CoreRule, kept: tuple[CoreAtom, ...], pair: tuple[int, int], infos: Relations
+    rule: CoreRule, kept: tuple[CoreAtom, ...], pair: tuple[int, int], infos: RelationInfos
 ) -> Iterator[tuple[CoreRule, tuple[CoreAtom, ...]]]:
     """A rule that reads exit facts, and the same with their columns exchanged."""
     yield rule, kept
@@ -645,7 +645,7 @@ def _exchange_exits(
         yield replace(rule, atoms=atoms), kept
 
 
-def _swapped(rule: CoreRule, info: RelationInfo) -> tuple[int, int] | None:
+def _find_swap(rule: CoreRule, info: RelationInfo) -> tuple[int, int] | None:
     """p(X, K, Y) <- p(Y, K, X): the two columns that a rule exchanges."""
     if rule.comparisons or [a.relation for a in rule.atoms] != [info.name]:
         return None
@@ -677,7 +677,7 @@ class _Chain:
 
 
 def _read_chains(
-    rules: Sequence[CoreRule], infos: Relations
+    rules: Sequence[CoreRule], infos: RelationInfos
 ) -> list[tuple[CoreRule, tuple[CoreAtom, ...]]] | None:
     """The rules with the one atom of each that stays; None if that is not known to be valid."""
     ((name, info),) = infos.items()
@@ -807,7 +807,7 @@ def _keeps_end(rule: CoreRule, relation: str, column: int, value: int | None) ->
     return not any(names(c) & number for c in tests)
 
 
-def _canonical(literals: Iterable[Literal], ends: tuple[str, str]) -> object:
+def _canonical(literals: Iterable[CoreLiteral], ends: tuple[str, str]) -> object:
     """Literals with numbered variables, so that equal steps are equal."""
     known: dict[str, str] = dict(zip(ends, ("here", "there"), strict=True))
     given = tuple(literals)
@@ -821,10 +821,12 @@ def _canonical(literals: Iterable[Literal], ends: tuple[str, str]) -> object:
     return moved, replace_in(given, renamed)
 
 
-def _group_literals(literals: Iterable[Literal], ports: Iterable[str]) -> list[list[Literal]]:
+def _group_literals(
+    literals: Iterable[CoreLiteral], ports: Iterable[str]
+) -> list[list[CoreLiteral]]:
     """Literals that share a variable which is no port, together."""
     known = {*ports}
-    groups: list[list[Literal]] = []
+    groups: list[list[CoreLiteral]] = []
     for literal in literals:
         inner = literal_names(literal) - known
         joined = [g for g in groups if literal_names(*g) & inner]
@@ -835,11 +837,11 @@ def _group_literals(literals: Iterable[Literal], ports: Iterable[str]) -> list[l
 
 # ── Sides ────────────────────────────────────────────────────────────────────────────────────────
 
-Chosen: TypeAlias = Sequence[tuple[CoreRule, CoreAtom]]
+ChosenAtoms: TypeAlias = Sequence[tuple[CoreRule, CoreAtom]]
 
 
 def _ordered_splits(
-    chosen: Chosen, infos: Relations, weights: Sequence[Weight | None]
+    chosen: ChosenAtoms, infos: RelationInfos, weights: Sequence[Weight | None]
 ) -> Iterator[tuple[dict[str, Split], list[bool]]]:
     """The splits of a clique, those first that carry much and change nothing of it."""
     if weights and all(weight is not None and weight.product == "first" for weight in weights):
@@ -870,7 +872,9 @@ def _ordered_splits(
     yield from sorted(found, key=order)
 
 
-def list_splits(chosen: Chosen, infos: Relations) -> Iterator[tuple[dict[str, Split], list[bool]]]:
+def list_splits(
+    chosen: ChosenAtoms, infos: RelationInfos
+) -> Iterator[tuple[dict[str, Split], list[bool]]]:
     """All ways to put columns on side 0 or 1 such that each head column is made on its own side.
 
     Unknowns are the side of every column, and for every rule whether it crosses. If one group of
@@ -945,7 +949,7 @@ def _add_equation(equation: int, pivots: dict[int, int]) -> None:
 
 
 def build(
-    chosen: Chosen,
+    chosen: ChosenAtoms,
     splits: Mapping[str, Split],
     crossed: Sequence[bool],
     weights: Sequence[Weight | None],
@@ -995,7 +999,7 @@ def _carry(
     after = tuple(dict.fromkeys(v.name for v in variables(*head[1])))
     if {*kept} & {*before, *after}:
         return None
-    literals: list[Literal] = [a for a in rule.atoms if a is not atom]
+    literals: list[CoreLiteral] = [a for a in rule.atoms if a is not atom]
     literals += rule.comparisons
     if body[1] == head[1] and atom.relation == rule.head:
         return Step(rule, atom.relation, body, head)
@@ -1039,17 +1043,17 @@ def _terms(terms: Sequence[T], split: Split) -> tuple[tuple[T, ...], tuple[T, ..
 class _Parts:
     """The literals beside a recursive atom, by what they connect (see `Step`)."""
 
-    rest: tuple[Literal, ...]
+    rest: tuple[CoreLiteral, ...]
     looked: tuple[str, ...]
-    condition: tuple[Literal, ...]
-    leaving: tuple[Literal, ...]
-    arriving: tuple[Literal, ...]
-    along: tuple[Literal, ...]
+    condition: tuple[CoreLiteral, ...]
+    leaving: tuple[CoreLiteral, ...]
+    arriving: tuple[CoreLiteral, ...]
+    along: tuple[CoreLiteral, ...]
     unread: frozenset[str]
 
 
 def _divide(
-    literals: list[Literal],
+    literals: list[CoreLiteral],
     kept: tuple[str, ...],
     before: tuple[str, ...],
     after: tuple[str, ...],
@@ -1075,7 +1079,7 @@ def _divide(
 
 
 def _look_up(
-    literals: list[Literal], kept: tuple[str, ...], ends: tuple[str, ...]
+    literals: list[CoreLiteral], kept: tuple[str, ...], ends: tuple[str, ...]
 ) -> tuple[str, ...]:
     """What atoms find for the carried side, and another literal compares with an edge.
 
@@ -1089,7 +1093,7 @@ def _look_up(
     return tuple(sorted({n for some in others if some & inside for n in some & found - {*kept}}))
 
 
-def _unread(literals: list[Literal], known: set[str]) -> frozenset[str]:
+def _unread(literals: list[CoreLiteral], known: set[str]) -> frozenset[str]:
     """The variables that stand in one positive atom and nowhere else: whatever they may be."""
     return frozenset(
         name
@@ -1101,8 +1105,8 @@ def _unread(literals: list[Literal], known: set[str]) -> frozenset[str]:
 
 
 def _bridges(
-    literals: list[Literal], kept: tuple[str, ...], end: tuple[str, ...], unread: frozenset[str]
-) -> list[Literal]:
+    literals: list[CoreLiteral], kept: tuple[str, ...], end: tuple[str, ...], unread: frozenset[str]
+) -> list[CoreLiteral]:
     """The literals that have variables of the carried side and of one end of an edge, no others."""
     found = [(each, literal_names(each) - unread) for each in literals]
     return [
@@ -1111,12 +1115,12 @@ def _bridges(
 
 
 def _along(
-    literals: list[Literal],
+    literals: list[CoreLiteral],
     kept: tuple[str, ...],
     before: tuple[str, ...],
     after: tuple[str, ...],
     unread: frozenset[str],
-) -> list[Literal]:
+) -> list[CoreLiteral]:
     """The literals that connect the carried side with what an edge goes through."""
     free = [each for each in literals if not literal_names(each) & {*kept}]
     _, inside = connect(free, (*before, *after))
@@ -1149,7 +1153,7 @@ def _step_both(
     on_left, reached = connect(literals, near)
     if reached & far:
         return None
-    condition: tuple[Literal, ...] = ()
+    condition: tuple[CoreLiteral, ...] = ()
     edges: list[EdgeRule | None] = []
     for side, mine, begin, end in (
         (0, on_left, first, head[0]),
@@ -1183,7 +1187,7 @@ def _edge(
     atom: CoreAtom,
     begin: tuple[Term, ...],
     end: tuple[Expression, ...],
-    literals: Sequence[Literal],
+    literals: Sequence[CoreLiteral],
 ) -> EdgeRule | None:
     """The edge of some literals, from terms of an atom to terms of the head."""
     seen = literal_names(*literals) | names(*end)
@@ -1231,7 +1235,7 @@ def _walk_own(
     )  # fmt: skip
 
 
-def _rises(literal: Literal, head: Ends) -> bool:
+def _rises(literal: CoreLiteral, head: Ends) -> bool:
     """Whether a literal compares the same of both sides, X < Z or 2 * X >= 2 * Z: transitively."""
     if not isinstance(literal, Comparison) or literal.operator == "~=":
         return False
@@ -1242,13 +1246,13 @@ def _rises(literal: Literal, head: Ends) -> bool:
     return names(literal.left) == frozenset([one]) and moved == literal.right
 
 
-def _reads_both(literal: Literal, ends: Ends) -> bool:
+def _reads_both(literal: CoreLiteral, ends: Ends) -> bool:
     """Whether a literal is a test of both sides: it has variables of each, and no others."""
     mine, left, right = literal_names(literal), names(*ends[0]), names(*ends[1])
     return bool(mine & left and mine & right) and mine <= left | right
 
 
-def _are_apart(literal: Literal, head: Ends) -> bool:
+def _are_apart(literal: CoreLiteral, head: Ends) -> bool:
     """Whether a literal says that two words differ, and no more."""
     both = (*variable_names(head[0]), *variable_names(head[1]))
     return len(both) == 2 and tests_difference(literal, both[0], both[1])
@@ -1258,7 +1262,7 @@ def _are_apart(literal: Literal, head: Ends) -> bool:
 
 
 def _find_links(
-    rule: CoreRule, literals: list[Literal], source: tuple[str, ...], target: tuple[str, ...]
+    rule: CoreRule, literals: list[CoreLiteral], source: tuple[str, ...], target: tuple[str, ...]
 ) -> tuple[Link, ...] | None:
     """A path of pairs from source to target, cut wherever one variable alone connects its parts."""
     if len(source) == len(target) == 1 and source != target:
@@ -1282,7 +1286,7 @@ def _find_links(
 
 def _link(
     rule: CoreRule,
-    literals: Sequence[Literal],
+    literals: Sequence[CoreLiteral],
     source: tuple[str, ...],
     target: tuple[str, ...],
 ) -> Link | None:
@@ -1300,7 +1304,7 @@ def enter(
     closure: Closure | None,
     clique: Sequence[str],
     exits: Sequence[CoreRule],
-    relations: Relations,
+    relations: RelationInfos,
     is_large: Callable[[CoreAtom], bool],
 ) -> Closure | None:
     """A closure that takes the exit rules itself, where these read closures; None if there is none.

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
-from caladan.plan.literals import TURNED, Literal, literal_names, without
+from caladan.plan.literals import TURNED, CoreLiteral, literal_names, without
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -174,7 +174,7 @@ def _read_widest(other: Expression, row: AggregateFunction, *, is_larger: bool) 
 
 
 def _bound(
-    literal: Literal, value: Expression, made: Expression, *, smallest: bool
+    literal: CoreLiteral, value: Expression, made: Expression, *, smallest: bool
 ) -> float | None:
     """How far a literal lets a value go, with the sign that makes it the least."""
     if not isinstance(literal, Comparison):
@@ -193,7 +193,7 @@ def _bound(
     return limit if operator.endswith("=") else math.nextafter(limit, -math.inf)
 
 
-def _least(bounds: Sequence[Literal], of: Expression, *, smallest: bool) -> float | None:
+def _least(bounds: Sequence[CoreLiteral], of: Expression, *, smallest: bool) -> float | None:
     found = [_bound(each, of, of, smallest=smallest) for each in bounds]
     return min((each for each in found if each is not None), default=None)
 

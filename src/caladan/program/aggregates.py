@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
 from caladan.program.diagnostics import Diagnostics, Span, did_you_mean
 from caladan.program.functions import CallFailed
-from caladan.program.nested import chained
+from caladan.program.nested import chain
 from caladan.program.operations import mean_type, sum_type
 from caladan.program.program import Aggregate, Expression, Program, Value
 from caladan.program.transform import replace_in
@@ -44,9 +44,9 @@ Language: TypeAlias = Literal["deals", "rasql", "bloom"]
 Form: TypeAlias = Literal["plain", "monotone", "lattice"]
 """Outside recursion, inside recursion, as a type of Bloom's."""
 
-Order: TypeAlias = Literal["falls", "rises"]
+OrderName: TypeAlias = Literal["falls", "rises"]
 
-Kernel: TypeAlias = Literal["least", "greatest", "total", "mean", "gathered", "folded"]
+KernelName: TypeAlias = Literal["least", "greatest", "total", "mean", "gathered", "folded"]
 """What columns do: keep the best rank, add up, add up and count, keep all values, or combine by a
 function of the user's."""
 
@@ -70,7 +70,7 @@ class Example:
     """The terms of the aggregate, where `p(X)` or `p(X, Y)` has the values."""
 
 
-def _given(value: Any, *_: Any) -> Any:
+def _get_value(value: Any, *_: Any) -> Any:
     return value
 
 
@@ -81,12 +81,12 @@ class AggregateFunction:
     name: str
     summary: str
     combine: Callable[[Any, Any], Any]
-    kernel: Kernel
+    kernel: KernelName
     takes: Takes
     result: Type | Literal["value", "total"]
     """The type of its value: a type, that of the value it takes, or that of sums of them."""
-    lift: Callable[..., Any] = _given
-    finish: Callable[[Any], Any] = _given
+    lift: Callable[..., Any] = _get_value
+    finish: Callable[[Any], Any] = _get_value
     over: Callable[[Sequence[Any]], Any] | None = None
     """The value of many lifted solutions at once, in order, where folding them would do worse."""
     columns: Callable[..., Any] | None = None
@@ -109,7 +109,7 @@ class AggregateFunction:
     """Its value is one of the values it was given."""
     invert: Callable[[Any, Any], Any] | None = None
     """Takes out of a state what `combine` put in; None: the group is gone through again."""
-    improves: Order | None = None
+    improves: OrderName | None = None
     """Where its value goes as solutions come; of sums, as long as no amount is below 0."""
     distributes_over: tuple[Product, ...] = ()
     """What ⊗ makes it the ⊕ of a semiring."""
@@ -273,7 +273,7 @@ _ELSEWHERE: Final = {
 """What aggregates are called in other languages, and what here."""
 
 
-def _suggested(name: str, known: Sequence[str]) -> str:
+def _suggest(name: str, known: Sequence[str]) -> str:
     """Help for an aggregate that does not exist: what it is called here, a near name, or all."""
     called = _ELSEWHERE.get(name.lower())
     if called in known:
@@ -297,7 +297,7 @@ def define_aggregates(
             "C015",
             f"there is no aggregate `{node.function}`",
             node.span,
-            help=_suggested(node.function, known),
+            help=_suggest(node.function, known),
         )
         return replace(node, function="count")
 
@@ -324,7 +324,7 @@ def has_empty_value(rows: Sequence[AggregateFunction | None]) -> bool:
     return all(row is not None and row.identity is not None for row in rows)
 
 
-def named(language: Language, name: str, form: Form | None = None) -> AggregateFunction | None:
+def find_row(language: Language, name: str, form: Form | None = None) -> AggregateFunction | None:
     """The row that a language has under a name, None if it has none.
 
     >>> named("rasql", "min", "monotone").name
@@ -342,7 +342,7 @@ def recursive(name: str) -> AggregateFunction:
     >>> recursive("min").name
     'mmin'
     """
-    row = named("rasql", name, "monotone")
+    row = find_row("rasql", name, "monotone")
     if row is None:
         raise UnknownAggregate(f"a recursive view has no aggregate `{name}`")
     return row
@@ -427,7 +427,7 @@ def _mean(pairs: Sequence[tuple[Any, int]]) -> float:
     return exact_total([value for value, _ in pairs]) / sum(count for _, count in pairs)
 
 
-def _united(one: frozenset[Any], other: frozenset[Any]) -> frozenset[Any]:
+def _unite(one: frozenset[Any], other: frozenset[Any]) -> frozenset[Any]:
     return one if other <= one else one | other
 
 
@@ -448,7 +448,7 @@ def _more_often(one: Mapping[Any, int], other: Mapping[Any, int]) -> dict[Any, i
     return {item: max(one.get(item, 0), other.get(item, 0)) for item in {**one, **other}}
 
 
-def _merged(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
+def _merge_maps(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
     """Two maps whose values are of lattices: values of one key are merged."""
     found = dict(one)
     for key, value in other.items():
@@ -529,10 +529,10 @@ def _quantile(values: Sequence[tuple[Any, float]]) -> float:
     place = (len(numbers) - 1) * values[0][1]
     low = math.floor(place)
     high = min(low + 1, len(numbers) - 1)
-    return _between(numbers[low], numbers[high], place - low)
+    return _interpolate(numbers[low], numbers[high], place - low)
 
 
-def _between(low: Any, high: Any, share: Any) -> Any:
+def _interpolate(low: Any, high: Any, share: Any) -> Any:
     return low + (high - low) * share
 
 
@@ -545,7 +545,7 @@ def _quantile_columns(starts: Segments, values: Any, fractions: Any) -> Any:
     high = np.minimum(low + 1, ends - starts - 1)
     numbers = values.astype(np.float64)
     with np.errstate(all="ignore"):
-        found = _between(numbers[starts + low], numbers[starts + high], places - low)
+        found = _interpolate(numbers[starts + low], numbers[starts + high], places - low)
     # Between infinity and itself lies infinity.
     return np.where(places == low, numbers[starts + low], found)
 
@@ -621,28 +621,28 @@ def _earlier(order: tuple[tuple[int, bool], ...]) -> Callable[[Any, Any], Any]:
     return combine
 
 
-def _joined(rows: Sequence[tuple[str, str]]) -> str:
+def _join_texts(rows: Sequence[tuple[str, str]]) -> str:
     """Texts in their order, with what separates them between."""
     return rows[0][1].join(sorted(text for text, _ in rows))
 
 
-def _listed(rows: Sequence[tuple[Any, ...]]) -> bytes:
+def _make_list(rows: Sequence[tuple[Any, ...]]) -> bytes:
     """Lists, in the order of what stands after them or else of their values, as one."""
-    return chained(row[0] for row in _ordered(rows, *range(1, len(rows[0])), 0))
+    return chain(row[0] for row in _sort_rows(rows, *range(1, len(rows[0])), 0))
 
 
 def _each_once(lists: Sequence[bytes]) -> bytes:
-    return chained(sorted({*lists}))
+    return chain(sorted({*lists}))
 
 
 def _best(rows: Sequence[tuple[Any, ...]], *, descending: bool) -> bytes:
     """Of the lists with the best values so many; the first of several in their own order."""
-    by_value = _ordered(rows, 2)
+    by_value = _sort_rows(rows, 2)
     best = sorted(by_value, key=lambda row: order_key(row[1]), reverse=descending)
-    return chained(row[2] for row in best[: rows[0][0]])
+    return chain(row[2] for row in best[: rows[0][0]])
 
 
-def _ordered(rows: Sequence[tuple[Any, ...]], *places: int) -> list[tuple[Any, ...]]:
+def _sort_rows(rows: Sequence[tuple[Any, ...]], *places: int) -> list[tuple[Any, ...]]:
     return sorted(rows, key=lambda row: [order_key(row[place]) for place in places])
 
 
@@ -655,7 +655,7 @@ def _terms(*terms: Any) -> tuple[Any, ...]:
     return terms
 
 
-def _gathered(
+def _gather_row(
     name: str, summary: str, over: Callable[[Sequence[Any]], Any], **properties: Any
 ) -> AggregateFunction:
     """A row whose state is the bag of its solutions."""
@@ -714,7 +714,7 @@ _COUNT: Final = AggregateFunction(
 )  # fmt: skip
 
 _DISTINCT: Final = AggregateFunction(
-    "countd", "The number of distinct values, or tuples of values.", _united, "total",
+    "countd", "The number of distinct values, or tuples of values.", _unite, "total",
     takes="anything", result=Type.LONG, lift=_each_value, finish=len, identity=0,
     over=lambda values: len(frozenset[Any]().union(*values)), counts="terms", is_idempotent=True,
     improves="rises", terms=(1, None), word="number of",
@@ -755,7 +755,7 @@ _CHOOSE: Final = AggregateFunction(
 )  # fmt: skip
 
 _SET: Final = AggregateFunction(
-    "accum", "The set of all values.", _united, "gathered",
+    "accum", "The set of all values.", _unite, "gathered",
     takes="anything", result=Type.OBJECT, lift=_each_value, identity=None,
     over=lambda values: frozenset[Any]().union(*values), is_idempotent=True, improves="rises",
     merged_by="accum", names=_in(bloom="accum"), example=Example((3, 1, 3), frozenset({1, 3})),
@@ -773,13 +773,13 @@ _BAG: Final = AggregateFunction(
 )  # fmt: skip
 
 _MAP: Final = AggregateFunction(
-    "lmap", "Keys with values of lattices; merging merges the values of a key.", _merged,
+    "lmap", "Keys with values of lattices; merging merges the values of a key.", _merge_maps,
     "gathered", takes="anything", result=Type.OBJECT, is_idempotent=True, improves="rises",
     merged_by="lmap", names=_in(bloom="lmap"), form="lattice",
 )  # fmt: skip
 
 _FOLD: Final = AggregateFunction(
-    "reduce", "A user-defined fold over the facts of a group, in any order.", _given,
+    "reduce", "A user-defined fold over the facts of a group, in any order.", _get_value,
     "gathered", takes="anything", result=Type.OBJECT, is_commutative=False, terms=(0, None),
 )  # fmt: skip
 
@@ -794,7 +794,7 @@ _COUNT_IF: Final = replace(
     duckdb="count_if({0})", example=Example((3, 1, 2), 2, "(X > 1)"), names=_in("count_if"),
 )  # fmt: skip
 
-_MEDIAN: Final = _gathered(
+_MEDIAN: Final = _gather_row(
     "median", "The median, as a double; the mean of the two middle values if their number is even.",
     lambda values: _quantile([(value, 0.5) for value in values]),
     takes="number", result=Type.DOUBLE,
@@ -803,7 +803,7 @@ _MEDIAN: Final = _gathered(
     example=Example((3, 1, 2, 10), 2.5), names=_in("median"),
 )  # fmt: skip
 
-_QUANTILE: Final = _gathered(
+_QUANTILE: Final = _gather_row(
     "quantile", "The value below which a fraction of the values lies, interpolated between two.",
     _quantile, lift=_terms, takes="number", also=("fraction",), result=Type.DOUBLE, terms=(2, 2),
     columns=_quantile_columns, duckdb="quantile_cont({0}, {1})",
@@ -812,35 +812,35 @@ _QUANTILE: Final = _gathered(
 
 _STATISTIC: Final[dict[str, Any]] = {"takes": "number", "result": Type.DOUBLE}
 
-_VARIANCE: Final = _gathered(
+_VARIANCE: Final = _gather_row(
     "variance", "The sample variance (divided by n - 1); NaN for one value.",
     _variance(1, root=False), **_STATISTIC, columns=_variance_columns(1, root=False),
     spark=lambda f, x: f.coalesce(f.var_samp(x), f.lit(math.nan)), duckdb="var_samp({0})",
     example=Example((1, 2, 3, 4), 5 / 3), names=_in("variance var_samp"),
 )  # fmt: skip
 
-_STDDEV: Final = _gathered(
+_STDDEV: Final = _gather_row(
     "stddev", "The sample standard deviation; NaN for one value.",
     _variance(1, root=True), **_STATISTIC, columns=_variance_columns(1, root=True),
     spark=lambda f, x: f.coalesce(f.stddev_samp(x), f.lit(math.nan)), duckdb="stddev_samp({0})",
     example=Example((1, 3, 5), 2.0), names=_in("stddev stddev_samp"),
 )  # fmt: skip
 
-_VARIANCE_ALL: Final = _gathered(
+_VARIANCE_ALL: Final = _gather_row(
     "var_pop", "The population variance (divided by n).",
     _variance(0, root=False), **_STATISTIC, columns=_variance_columns(0, root=False),
     spark=lambda f, x: f.var_pop(x), duckdb="var_pop({0})",
     example=Example((1, 2, 3, 4), 1.25), names=_in("var_pop"),
 )  # fmt: skip
 
-_STDDEV_ALL: Final = _gathered(
+_STDDEV_ALL: Final = _gather_row(
     "stddev_pop", "The population standard deviation.",
     _variance(0, root=True), **_STATISTIC, columns=_variance_columns(0, root=True),
     spark=lambda f, x: f.stddev_pop(x), duckdb="stddev_pop({0})",
     example=Example((1, 1, 5, 5), 2.0), names=_in("stddev_pop"),
 )  # fmt: skip
 
-_CORRELATION: Final = _gathered(
+_CORRELATION: Final = _gather_row(
     "corr", "The correlation of two columns, from -1 to 1; NaN if one is constant.",
     _correlation, lift=_terms, **_STATISTIC, also=("number",), terms=(2, 2),
     columns=_correlation_columns,
@@ -849,7 +849,7 @@ _CORRELATION: Final = _gathered(
 )  # fmt: skip
 
 
-def _picking(
+def _pick_row(
     name: str, summary: str, order: tuple[tuple[int, bool], ...], **properties: Any
 ) -> AggregateFunction:
     return AggregateFunction(
@@ -859,55 +859,55 @@ def _picking(
     )  # fmt: skip
 
 
-_ARG_MIN: Final = _picking(
+_ARG_MIN: Final = _pick_row(
     "arg_min", "The X with the least Y; the least X of several.", ((1, False), (0, False)),
     spark=lambda f, x, y: f.min_by(x, f.when(y.isNotNull(), f.struct(y, x))),
     duckdb="arg_min({0}, ({1}, {0}))",
     example=Example((("b", 1), ("a", 2), ("c", 1)), "b", "X, Y"), names=_in("arg_min min_by first"),
 )  # fmt: skip
 
-_ARG_MAX: Final = _picking(
+_ARG_MAX: Final = _pick_row(
     "arg_max", "The X with the greatest Y; the least X of several.", ((1, True), (0, False)),
     example=Example((("b", 2), ("a", 1), ("c", 2)), "b", "X, Y"), names=_in("arg_max max_by"),
 )  # fmt: skip
 
-_LAST: Final = _picking(
+_LAST: Final = _pick_row(
     "last", "The last X in the order of Y, then of X.", ((1, True), (0, True)),
     spark=lambda f, x, y: f.max_by(x, f.when(y.isNotNull(), f.struct(y, x))),
     duckdb="arg_max({0}, ({1}, {0}))",
     example=Example((("b", 2), ("a", 1), ("c", 2)), "c", "X, Y"), names=_in("last"),
 )  # fmt: skip
 
-_JOIN: Final = _gathered(
-    "join", "All texts in order, joined by a separator.", _joined, lift=_terms,
+_JOIN: Final = _gather_row(
+    "join", "All texts in order, joined by a separator.", _join_texts, lift=_terms,
     takes="text", also=("text",), result=Type.STRING, terms=(2, 2),
     duckdb="string_agg({0}, {1} ORDER BY {0})",
     example=Example(("b", "a", "c"), "a, b, c", "X, \", \""), names=_in("join string_agg listagg"),
 )  # fmt: skip
 
 
-_LIST: Final = _gathered(
-    "list", "The values of all solutions, in their order or in that of a second term.", _listed,
+_LIST: Final = _gather_row(
+    "list", "The values of all solutions, in their order or in that of a second term.", _make_list,
     lift=_terms, takes="anything", also=("ordered",), result="value", terms=(1, 2),
     makes_lists=True, duckdb="list({0} ORDER BY {0})",
     example=Example((3, 1, 2), (1, 2, 3)), names=_in("list collect_list array_agg"),
 )  # fmt: skip
 
-_VALUES: Final = _gathered(
+_VALUES: Final = _gather_row(
     "set", "The list of all different values, in their order.", _each_once, takes="ordered",
     result="value", makes_lists=True, is_idempotent=True,
     duckdb="list_sort(list(DISTINCT {0}))",
     example=Example((3, 1, 3), (1, 3)), names=_in("set collect_set"),
 )  # fmt: skip
 
-_TOP: Final = _gathered(
+_TOP: Final = _gather_row(
     "top", "The list of the X of the so many greatest Y, the greatest first.",
     lambda rows: _best(rows, descending=True), lift=_terms, takes="size",
     also=("ordered", "anything"), result="value", value_term=2, terms=(2, 3), makes_lists=True,
     example=Example((("a", 1), ("b", 3), ("c", 2)), ("b", "c"), "2, Y, X"), names=_in("top"),
 )  # fmt: skip
 
-_BOTTOM: Final = _gathered(
+_BOTTOM: Final = _gather_row(
     "bottom", "The list of the X of the so many least Y, the least first.",
     lambda rows: _best(rows, descending=False), lift=_terms, takes="size",
     also=("ordered", "anything"), result="value", value_term=2, terms=(2, 3), makes_lists=True,

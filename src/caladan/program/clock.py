@@ -60,19 +60,19 @@ def _wait_for_late_work() -> None:
 
 
 @contextmanager
-def running(timeout: float | None) -> Generator[None]:
+def run_clock(timeout: float | None) -> Generator[None]:
     """Have the clock of a run tick from now on, if it has a timeout."""
     clock = None if timeout is None else _Clock(timeout, time.monotonic() + timeout)
     token = _CLOCK.set(clock)
     try:
-        with heeding():
+        with remember_interrupt():
             yield
     finally:
         _CLOCK.reset(token)
 
 
 @contextmanager
-def heeding() -> Generator[None]:
+def remember_interrupt() -> Generator[None]:
     """Remember Ctrl-C: Python raises it once, and a library that was just at work may swallow it.
 
     A handler of somebody else stays in place, and so does ours where this is nested.
@@ -96,7 +96,7 @@ def heeding() -> Generator[None]:
 
 
 @contextmanager
-def postponing() -> Generator[None]:
+def postpone_interrupt() -> Generator[None]:
     """Have Ctrl-C wait until something is done that is of no use when it is half done."""
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -134,7 +134,7 @@ def look() -> None:
         raise TimeOver(clock.seconds)
 
 
-def attended(work: Callable[[], T]) -> T:
+def wait_for(work: Callable[[], T]) -> T:
     """What some work returns or raises; TimeOver as soon as the time is over.
 
     Work that is late may be inside a library that nobody can interrupt. It goes on, on a thread of

@@ -8,8 +8,9 @@ here" lines, a help line. `CODES` is the one table of codes; every code in it ha
 Exit codes of the command line hang on the exception: 1 wrong program or data, 2 wrong usage, 3 a
 limit was hit, 130 interrupted.
 
-Parsers and the passes over their trees recurse. `nested` gives them room, deeper than anybody
-writes by hand, and turns what is too deep even so into a diagnostic instead of a stack trace.
+Parsers and the passes over their trees recurse. `guard_nesting` gives them room, deeper than
+anybody writes by hand, and turns what is too deep even so into a diagnostic instead of a stack
+trace.
 """
 
 from __future__ import annotations
@@ -429,7 +430,7 @@ _FRAMES: Final = 8_000  # what the stack of a thread has room for
 
 
 @contextmanager
-def nested(what: str = "the program", place: Span | None = None) -> Generator[None]:
+def guard_nesting(what: str = "the program", place: Span | None = None) -> Generator[None]:
     """Work on a text that may be nested deeply; C001 where it is too deep.
 
     The limit is that of the whole process: who comes second leaves it alone, so that a thread

@@ -105,11 +105,12 @@ class RoundsGathered:
 
 @dataclass(frozen=True, slots=True)
 class RulePlanned:
-    """The steps that a rule goes through from now on."""
+    """The steps that a rule goes through from now on, and the estimates that chose their order."""
 
     rule: int
     seed: str | None
     steps: Sequence[str]
+    weighed: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,16 @@ class RuleSearched:
     proposed: int
     confirmed: int
     by: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunsMet:
+    """Lookups of a rule found facts in several runs; `accumulated` ones merged them first."""
+
+    rule: int
+    seed: str | None
+    lookups: int
+    accumulated: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +258,7 @@ Event: TypeAlias = (
     | RulePlanned
     | RuleDone
     | RuleSearched
+    | RunsMet
     | RuleSkipped
     | RoundDone
     | ValuesSplit
@@ -322,8 +334,8 @@ def from_plain(told: Sequence[Any]) -> Event | None:
     CliqueDone(relations=('tc',), rounds=3, facts=14, seconds=0.5)
     """
     kind = KINDS.get(str(told[0]))
-    return None if kind is None else kind(*map(_frozen, told[1:]))
+    return None if kind is None else kind(*map(_freeze, told[1:]))
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def _freeze(value: Any) -> Any:
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value

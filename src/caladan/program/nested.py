@@ -94,7 +94,7 @@ class Struct(tuple[Any, ...]):  # noqa: SLOT001 - a tuple with slots can have no
 # ── To bytes ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def packed(value: Any, type: Type) -> Packed:
+def pack(value: Any, type: Type) -> Packed:
     """A list or a struct whose values fit its type, as bytes."""
     return Packed(b"".join(_pieces(value, type)), type)
 
@@ -151,7 +151,7 @@ _WRITERS: Final[dict[Kind, Callable[[Any], bytes]]] = {
 }
 
 
-def chained(lists: Iterable[bytes]) -> bytes:
+def chain(lists: Iterable[bytes]) -> bytes:
     """The bytes of lists, one after the other, as those of one list."""
     return b"".join((bytes((_LIST,)), *(each[1:-1] for each in lists), bytes((_END,))))
 
@@ -159,7 +159,7 @@ def chained(lists: Iterable[bytes]) -> bytes:
 # ── From bytes ───────────────────────────────────────────────────────────────────────────────────
 
 
-def unpacked(data: bytes) -> Any:
+def unpack(data: bytes) -> Any:
     """The value that was packed.
 
     >>> from caladan.program.types import list_of
@@ -225,7 +225,7 @@ def _read_digits(data: bytes, at: int) -> tuple[Decimal, int]:
     return _WIDE.scaleb(Decimal(whole), -_SCALE).normalize(_WIDE), at + _BYTES
 
 
-def _counted(make: Callable[[int], Any]) -> Callable[[bytes, int], tuple[Any, int]]:
+def _read_counted(make: Callable[[int], Any]) -> Callable[[bytes, int], tuple[Any, int]]:
     def read(data: bytes, at: int) -> tuple[Any, int]:
         number, at = _read_whole(data, at)
         return make(number), at
@@ -238,9 +238,9 @@ _READERS: Final[dict[Kind, Callable[[bytes, int], tuple[Any, int]]]] = {
     Kind.FLOAT: _read_double,
     Kind.STRING: _read_text,
     Kind.BOOLEAN: lambda data, at: (bool(data[at]), at + 1),
-    Kind.DATETIME: _counted(lambda number: _EPOCH + number * _MICROSECOND),
-    Kind.DATE: _counted(dt.date.fromordinal),
-    Kind.INTERVAL: _counted(lambda number: number * _MICROSECOND),
+    Kind.DATETIME: _read_counted(lambda number: _EPOCH + number * _MICROSECOND),
+    Kind.DATE: _read_counted(dt.date.fromordinal),
+    Kind.INTERVAL: _read_counted(lambda number: number * _MICROSECOND),
     Kind.DECIMAL: _read_digits,
     Kind.BINARY: _read_bytes,
 }

@@ -37,6 +37,6 @@ def width_of(value: Value) -> Width:
     return (max(len(kept) + exponent, 0) + scale or 1, scale)
 
 
-def counted(number: int, noun: str) -> str:
+def count_things(number: int, noun: str) -> str:
     """A number of things: `1 fact`, `2,000 facts`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable
 from typing import cast
 
 from caladan.program.program import Column, Object, Type, Value
-from caladan.program.values import Missing, fit, plain, quoted
+from caladan.program.values import Missing, fit, plain, quote_value
 
 
 class Objects:
@@ -81,7 +81,7 @@ def _hashable(value: object) -> Hashable:
     try:
         hash(value)
     except TypeError as problem:
-        raise ValueError(f"{quoted(value)} cannot be hashed ({problem})") from None
+        raise ValueError(f"{quote_value(value)} cannot be hashed ({problem})") from None
     return _one_nan(cast("Hashable", value))
 
 

@@ -28,7 +28,7 @@ from caladan.program.program import (
     Function,
     Negative,
 )
-from caladan.program.types import MOST_DIGITS, Kind, Type, Width, decimal, fitting
+from caladan.program.types import MOST_DIGITS, Kind, Type, Width, decimal, fit_width
 
 _EXACT: Final = Context(prec=4 * MOST_DIGITS, rounding=ROUND_HALF_UP)
 _INTEGER_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}  # by bits, as Spark counts them
@@ -118,12 +118,12 @@ def operation(
 ) -> Operation:  # fmt: skip
     """The node that stands for some arithmetic, once the types are known."""
     return Operation(
-        row.name, tuple(arguments), node.span, code=Evaluation(row.name, returns), returns=returns,
-        takes=tuple(takes),
+        row.name, tuple(arguments), node.span, code=OperationValue(row.name, returns),
+        returns=returns, takes=tuple(takes),
     )  # fmt: skip
 
 
-def converted(node: Expression, own: Type, wanted: Type) -> Expression:
+def convert(node: Expression, own: Type, wanted: Type) -> Expression:
     """A value as one of another type, where numbers of several kinds meet, or dates and moments.
 
     What engines widen on their own is left as it is.
@@ -136,7 +136,7 @@ def converted(node: Expression, own: Type, wanted: Type) -> Expression:
         row, returns = ROWS["to datetime"], wanted
     else:
         return node
-    code = Evaluation(row.name, returns)
+    code = OperationValue(row.name, returns)
     return Operation(row.name, (node,), node.span, code=code, returns=returns, takes=(own,))
 
 
@@ -146,7 +146,7 @@ def outcomes(operation: Operation, columns: Sequence[Sequence[Any]]) -> list[Any
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class OperationValue:
     """The value of an operation, from Python values; ZeroDivisionError, or OutOfRange."""
 
     name: str
@@ -176,24 +176,24 @@ def digits_of(type: Type) -> Width:
 def _sum(one: Type, other: Type) -> Type:
     (p, s), (q, t) = digits_of(one), digits_of(other)
     scale = max(s, t)
-    return decimal(*fitting(max(p - s, q - t) + scale + 1, scale))
+    return decimal(*fit_width(max(p - s, q - t) + scale + 1, scale))
 
 
 def _product(one: Type, other: Type) -> Type:
     (p, s), (q, t) = digits_of(one), digits_of(other)
-    return decimal(*fitting(p + q + 1, s + t))
+    return decimal(*fit_width(p + q + 1, s + t))
 
 
 def _quotient(one: Type, other: Type) -> Type:
     (p, s), (q, t) = digits_of(one), digits_of(other)
     scale = max(_LEAST_QUOTIENT, s + q + 1)
-    return decimal(*fitting(p - s + t + scale, scale))
+    return decimal(*fit_width(p - s + t + scale, scale))
 
 
 def _remainder(one: Type, other: Type) -> Type:
     (p, s), (q, t) = digits_of(one), digits_of(other)
     scale = max(s, t)
-    return decimal(*fitting(min(p - s, q - t) + scale, scale))
+    return decimal(*fit_width(min(p - s, q - t) + scale, scale))
 
 
 def sum_type(type: Type) -> Type:
@@ -237,10 +237,12 @@ def mean(total: Decimal, count: int, type: Type) -> Decimal:
     Decimal('0.333333')
     """
     summed = total_type(type)
-    return rounded(_divide(_quotient(summed, Type.LONG), rounded(total, summed), count), type)
+    return round_decimal(
+        _divide(_quotient(summed, Type.LONG), round_decimal(total, summed), count), type
+    )
 
 
-def rounded(number: Decimal, type: Type) -> Decimal:
+def round_decimal(number: Decimal, type: Type) -> Decimal:
     """A number with the digits after the point that its type has; OutOfRange if there are too many.
 
     >>> rounded(Decimal("1.235"), decimal(10, 2))
@@ -260,7 +262,7 @@ def _divide(type: Type, one: Any, other: Any) -> Decimal:
         raise ZeroDivisionError
     unit = Decimal(1).scaleb(-_QUOTIENT)
     quotient = _EXACT.divide(Decimal(one), Decimal(other)).quantize(unit, context=_EXACT)
-    return rounded(quotient, type)
+    return round_decimal(quotient, type)
 
 
 def _whole(_: Type, one: Any, other: Any) -> int:
@@ -275,7 +277,7 @@ def _whole(_: Type, one: Any, other: Any) -> int:
 def _rest(type: Type, one: Any, other: Any) -> Decimal:
     if not other:
         raise ZeroDivisionError
-    return rounded(_EXACT.remainder(Decimal(one), Decimal(other)), type)
+    return round_decimal(_EXACT.remainder(Decimal(one), Decimal(other)), type)
 
 
 _TWO: Final = (Kind.DECIMAL, Kind.DECIMAL)
@@ -390,17 +392,17 @@ ROWS: Final[dict[str, OperationRow]] = {
         *_TIME_ROWS,
         OperationRow(
             "decimal +", "+", _TWO, _sum,
-            lambda type, a, b: rounded(_EXACT.add(Decimal(a), Decimal(b)), type),
+            lambda type, a, b: round_decimal(_EXACT.add(Decimal(a), Decimal(b)), type),
             lambda sf, _, a, b: sf.try_add(a, b), ("+", "+"),
         ),
         OperationRow(
             "decimal -", "-", _TWO, _sum,
-            lambda type, a, b: rounded(_EXACT.subtract(Decimal(a), Decimal(b)), type),
+            lambda type, a, b: round_decimal(_EXACT.subtract(Decimal(a), Decimal(b)), type),
             lambda sf, _, a, b: sf.try_subtract(a, b), ("+", "-"),
         ),
         OperationRow(
             "decimal *", "*", _TWO, _product,
-            lambda type, a, b: rounded(_EXACT.multiply(Decimal(a), Decimal(b)), type),
+            lambda type, a, b: round_decimal(_EXACT.multiply(Decimal(a), Decimal(b)), type),
             lambda sf, _, a, b: sf.try_multiply(a, b),
         ),
         OperationRow(
@@ -421,11 +423,11 @@ ROWS: Final[dict[str, OperationRow]] = {
         ),
         OperationRow(
             "decimal negative", "-", (Kind.DECIMAL,), lambda type: type,
-            lambda type, a: rounded(-a, type), lambda sf, _, a: sf.negative(a), ("-",),
+            lambda type, a: round_decimal(-a, type), lambda sf, _, a: sf.negative(a), ("-",),
         ),
         OperationRow(
             "to decimal", "cast", (Kind.INTEGER,), lambda type: decimal(*digits_of(type)),
-            lambda type, a: rounded(Decimal(a), type),
+            lambda type, a: round_decimal(Decimal(a), type),
             lambda _, type, a: a.try_cast(type.spark), ("+",),
         ),
         OperationRow(

@@ -1,7 +1,7 @@
 """Options: how a run is to be done, and where it must stop.
 
-`RunOptions` is what can be said, `checked` the one place that looks at it, from Python and from the
-command line alike, `Options` what engines read.
+`RunOptions` is what can be said, `check_options` the one place that looks at it, from Python and
+from the command line alike, `Options` what engines read.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class RunOptions(TypedDict, total=False):
     memory: int | str | None
     search: GradeName | None
     checkpoint: str | os.PathLike[str] | None
+    partitions: int | None
     keep: bool
 
 
@@ -78,7 +79,8 @@ class Options:
     guided search on the embedded engine, by a grade of estimate: jessica, paul, ghanima or leto,
     or by what each compares: rows, values, intersection, exact.
     `checkpoint` is a folder, or the URI of one, in which recursion on Spark is saved now and then
-    by strategy *meshed*, so that what is tried or run again goes on from there. With `keep` False a
+    by strategy *meshed*, so that what is tried or run again goes on from there. `partitions` is how
+    many strategy *frame* makes of every relation, whatever its size. With `keep` False a
     run neither reads relations that earlier runs derived, nor keeps its own for later ones.
     """
 
@@ -90,10 +92,11 @@ class Options:
     memory: int | None = None
     search: str | None = None
     checkpoint: str | None = None
+    partitions: int | None = None
     keep: bool = True
 
 
-def checked(given: Mapping[str, Any]) -> Options:
+def check_options(given: Mapping[str, Any]) -> Options:
     """Options that make sense, or C050 with all that do not."""
     found = Diagnostics()
     values: dict[str, Any] = {}
@@ -211,6 +214,7 @@ _CHECKS: Final[dict[str, Callable[[object], object]]] = {
     "memory": _size,
     "search": _grade,
     "checkpoint": _folder,
+    "partitions": _whole,
 }
 
 KNOWN: Final = frozenset(_CHECKS)

@@ -58,7 +58,7 @@ class Thresholds:
     cached_bits: int = _int(22)  # of a fact: a bit for every possible one stays in cache
     bounds_keys: int = _int(64, least=1)  # of a run; fewer are found as quickly without bounds
     bounds_sparse: int = _int(8, most=64)  # leading words that bounds have for a key
-    accumulate: int = _int(4)  # rows that look for a key, from which on runs are merged; 0: never
+    accumulate: int = _int(1 << 10)  # searches that telling keys apart must save; 0: never
     radix_keys: int = _int(1 << 11, least=1)  # that are sorted by their digits
     radix_narrow: int = _int(1 << 18)  # from which on digits have few bits
     radix_most: int = _int(1 << 24)  # more would take too much memory besides
@@ -187,7 +187,7 @@ now = Thresholds.parse(os.environ.get(VARIABLE, ""))
 
 
 @contextmanager
-def using(chosen: Thresholds | None = None, /, **changes: Any) -> Generator[None]:
+def override(chosen: Thresholds | None = None, /, **changes: Any) -> Generator[None]:
     """Other thresholds for a while: these, with these changes."""
     # One process, one set of thresholds: threads share it.
     global now  # noqa: PLW0603

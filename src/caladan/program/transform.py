@@ -26,7 +26,7 @@ _PLAIN: Final = (
     "Placeholder | None",
     "ArithmeticOperator", "ComparisonOperator",
     "tuple[AggregateFunction | None, ...]", "AggregateFunction | None",
-    "tuple[Type, ...]",
+    "tuple[Type, ...]", "tuple[Attribute, ...]", "Mapping[str, Attribute]", "Version", "ScanKind",
 )  # fmt: skip
 """Types, as fields are declared with them, that hold no nodes: most fields have one."""
 

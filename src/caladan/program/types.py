@@ -22,7 +22,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
-Words: TypeAlias = Literal["raw", "bits", "code"]
+WordKind: TypeAlias = Literal["raw", "bits", "code"]
 """How values become 64-bit ranks: as they are, as the ordered bits of a double, or as the place in
 a dictionary."""
 
@@ -44,7 +44,7 @@ class Kind(Enum):
     STRUCT = "struct"
 
     @property
-    def words(self) -> Words:
+    def words(self) -> WordKind:
         """How values of this kind become ranks."""
         if self is Kind.FLOAT:
             return "bits"
@@ -179,10 +179,10 @@ class Type:
         return f"<{self.name}>"
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        return _unpickled, (self.name,)
+        return _unpickle, (self.name,)
 
 
-def _unpickled(name: str) -> Type:
+def _unpickle(name: str) -> Type:
     found = type_named(name)
     assert found is not None, name
     return found
@@ -230,7 +230,7 @@ def _integer(
     )  # fmt: skip
 
 
-def _unsigned(name: str, bits: int, spark: str, duck: str, *aliases: str) -> Type:
+def _make_unsigned(name: str, bits: int, spark: str, duck: str, *aliases: str) -> Type:
     """Whole numbers from 0 on. Spark has none: they are the next wider type there.
 
     All are evaluated with 64 bits, so a `ulong` from 2^63 on is refused.
@@ -260,10 +260,10 @@ Type.LONG = _integer(
     "long", 64, "int64", "bigint", "BIGINT", sql=("BIGINT",),
     duck_reads=("HUGEINT",),
 )  # fmt: skip
-Type.UBYTE = _unsigned("ubyte", 8, "smallint", "UTINYINT")
-Type.USHORT = _unsigned("ushort", 16, "int", "USMALLINT")
-Type.UINTEGER = _unsigned("uinteger", 32, "bigint", "UINTEGER", "uint")
-Type.ULONG = _unsigned("ulong", 64, "bigint", "UBIGINT")
+Type.UBYTE = _make_unsigned("ubyte", 8, "smallint", "UTINYINT")
+Type.USHORT = _make_unsigned("ushort", 16, "int", "USMALLINT")
+Type.UINTEGER = _make_unsigned("uinteger", 32, "bigint", "UINTEGER", "uint")
+Type.ULONG = _make_unsigned("ulong", 64, "bigint", "UBIGINT")
 Type.FLOAT = Type(
     "float", Kind.FLOAT, "float", "float", "FLOAT", "a number", float, (int, float), ("real",),
     ("FLOAT",), pattern=FLOAT_PATTERN, order=65,
@@ -311,13 +311,13 @@ Type.OBJECT = Type(
 )  # fmt: skip
 
 
-def _nested(name: str, kind: Kind, described: str, python: type, **inside: Any) -> Type:
+def _make_nested(name: str, kind: Kind, described: str, python: type, **inside: Any) -> Type:
     """Engines have values of these types as bytes, whatever is inside of them."""
     return Type(name, kind, "binary", "binary", "BLOB", described, python, **inside)
 
 
-Type.LIST = _nested("list", Kind.LIST, "a list", tuple, aliases=("array",))
-Type.STRUCT = _nested("struct", Kind.STRUCT, "a struct", tuple)
+Type.LIST = _make_nested("list", Kind.LIST, "a list", tuple, aliases=("array",))
+Type.STRUCT = _make_nested("struct", Kind.STRUCT, "a struct", tuple)
 
 TYPES: Final = (
     Type.BYTE, Type.SHORT, Type.INTEGER, Type.LONG, Type.UBYTE, Type.USHORT, Type.UINTEGER,
@@ -361,7 +361,9 @@ def list_of(element: Type | None) -> Type:
     """
     if element is None:
         return Type.LIST
-    return _nested(f"list<{element}>", Kind.LIST, f"a list of {element}", tuple, element=element)
+    return _make_nested(
+        f"list<{element}>", Kind.LIST, f"a list of {element}", tuple, element=element
+    )
 
 
 @cache
@@ -374,7 +376,9 @@ def struct_of(*fields: tuple[str, Type]) -> Type:
     if not fields:
         return Type.STRUCT
     inside = ", ".join(f"{name}: {type}" for name, type in fields)
-    return _nested(f"struct<{inside}>", Kind.STRUCT, f"a struct of {inside}", tuple, fields=fields)
+    return _make_nested(
+        f"struct<{inside}>", Kind.STRUCT, f"a struct of {inside}", tuple, fields=fields
+    )
 
 
 def _nested_named(word: str) -> Type | None:
@@ -488,7 +492,7 @@ def wider(one: Width, other: Width) -> Width:
     return min(digits, MOST_DIGITS), scale
 
 
-def fitting(digits: int, scale: int) -> Width:
+def fit_width(digits: int, scale: int) -> Width:
     """A width of at most 38 digits: digits after the point go first, down to 6.
 
     >>> fitting(20, 4), fitting(77, 36), fitting(40, 3)

@@ -1,9 +1,9 @@
 """Values: from Python and from text to the types of columns, strictly.
 
 `fit` converts a Python value, `parse` a field of a text file, `guess` a parameter typed at a
-shell; `iso` writes a datetime, `written` any value, as text that `parse` reads back. What does not
-fit raises ValueError with a reason that completes a diagnostic ("300 does not fit in byte (-128 to
-127)"); what is not there at all raises `Missing`.
+shell; `iso` writes a datetime, `write_value` any value, as text that `parse` reads back. What does
+not fit raises ValueError with a reason that completes a diagnostic ("300 does not fit in byte (-128
+to 127)"); what is not there at all raises `Missing`.
 
 types.py has the patterns of text that is a value, which every reader shares.
 """
@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, cast
 
-from caladan.program.nested import Packed, Struct, json_text, packed, python, unpacked
+from caladan.program.nested import Packed, Struct, json_text, pack, python, unpack
 from caladan.program.program import Value
 from caladan.program.types import (
     BINARY_PATTERN,
@@ -122,7 +122,7 @@ def parse(text: str, type: Type) -> Value:
     if type is Type.DATETIME and _DATETIME.fullmatch(trimmed):
         return _parse_datetime(trimmed)
     if type is Type.DATETIME and _TOO_FINE.fullmatch(trimmed):
-        raise ValueError(f"{quoted(text)} is finer than a microsecond, which no datetime is")
+        raise ValueError(f"{quote_value(text)} is finer than a microsecond, which no datetime is")
     if type is Type.DATE and _DATE.fullmatch(trimmed):
         return _parse_date(trimmed)
     if type.is_decimal and _DECIMAL.fullmatch(trimmed):
@@ -160,7 +160,7 @@ def iso(value: dt.datetime) -> str:
     return value.date().isoformat() if value.time() == dt.time.min else value.isoformat()
 
 
-def written(value: Value) -> str:
+def write_value(value: Value) -> str:
     """A value as text that `parse` reads back.
 
     >>> written(True), written(Decimal("1.500")), written(b"\\xca\\xfe"), written(math.inf)
@@ -181,7 +181,7 @@ def written(value: Value) -> str:
             text = f"{value:f}"
             return text.rstrip("0").rstrip(".") if "." in text else text
         case Packed():
-            return json_text(python(unpacked(value), value.type), written)
+            return json_text(python(unpack(value), value.type), write_value)
         case bytes():
             return value.hex()
         case _:
@@ -221,7 +221,7 @@ def _is_too_fine(value: object) -> bool:
 def _fit_integer(value: object, type: Type) -> int:
     if isinstance(value, Decimal) and value.is_finite():
         if value and value.adjusted() >= _LONG_DIGITS:  # written out it might fill the memory
-            raise ValueError(f"{_shortened(_text(value))} does not fit in {_range(type)}")
+            raise ValueError(f"{_shorten(_text(value))} does not fit in {_range(type)}")
         if value == value.to_integral_value():
             value = int(value) if value else 0
     if isinstance(value, bool) or not isinstance(value, int):
@@ -300,7 +300,7 @@ def _parse_interval(text: str) -> dt.timedelta:
             total += dt.timedelta(microseconds=int(Decimal(seconds or 0).scaleb(6)))
         return sign * total
     except OverflowError:
-        raise ValueError(f"{quoted(text)} is an interval beyond 999999999 days") from None
+        raise ValueError(f"{quote_value(text)} is an interval beyond 999999999 days") from None
 
 
 def _interval_text(value: dt.timedelta) -> str:
@@ -324,14 +324,14 @@ def _fit_binary(value: object) -> bytes:
 
 def _fit_nested(value: object, type: Type) -> Packed:
     if isinstance(value, Packed):
-        return value if value.type is type else packed(inside(unpacked(value), type), type)
-    return packed(inside(value, type), type)
+        return value if value.type is type else pack(inside(unpack(value), type), type)
+    return pack(inside(value, type), type)
 
 
 def inside(value: object, type: Type) -> Any:
     """A list or a struct, with all values in it of their types; None for what is missing."""
     if isinstance(value, Packed):
-        value = unpacked(value)
+        value = unpack(value)
     if not type.is_nested:
         try:
             return fit(value, type)
@@ -375,7 +375,7 @@ def _exact(number: Decimal, type: Type) -> Decimal:
     except (Inexact, InvalidOperation):
         pass
     raise ValueError(
-        f"{_shortened(str(number))} does not fit in {type} "
+        f"{_shorten(str(number))} does not fit in {type} "
         f"({digits - scale} digits before the point, {scale} after it)"
     )
 
@@ -392,14 +392,14 @@ def _parse_datetime(text: str) -> dt.datetime:
     try:
         return _without_zone(dt.datetime.fromisoformat(text))
     except (ValueError, OverflowError) as problem:
-        raise ValueError(f"{quoted(text)} is not a datetime ({problem})") from None
+        raise ValueError(f"{quote_value(text)} is not a datetime ({problem})") from None
 
 
 def _parse_date(text: str) -> dt.date:
     try:
         return dt.date.fromisoformat(text)
     except ValueError as problem:
-        raise ValueError(f"{quoted(text)} is not a date ({problem})") from None
+        raise ValueError(f"{quote_value(text)} is not a date ({problem})") from None
 
 
 def _without_zone(value: dt.datetime) -> dt.datetime:
@@ -412,7 +412,7 @@ def _integer(text: str, type: Type) -> int:
     # Python refuses to convert thousands of digits; so many never fit in 64 bits anyway.
     digits = text.lstrip("+-").lstrip("0")
     if len(digits) > _LONG_DIGITS:
-        raise ValueError(f"{quoted(text)} does not fit in {_range(type)}")
+        raise ValueError(f"{quote_value(text)} does not fit in {_range(type)}")
     return _in_range(int(text), type)
 
 
@@ -420,7 +420,7 @@ def _in_range(number: int, type: Type) -> int:
     low, high = _limits(type)
     if low <= number <= high:
         return number
-    raise ValueError(f"{_shortened(_text(number))} does not fit in {_range(type)}")
+    raise ValueError(f"{_shorten(_text(number))} does not fit in {_range(type)}")
 
 
 def _limits(type: Type) -> tuple[int, int]:
@@ -434,16 +434,16 @@ def _range(type: Type) -> str:
 
 
 def _too_large(text: str, type: Type) -> ValueError:
-    return ValueError(f"{_shortened(text)} does not fit in {type}")
+    return ValueError(f"{_shorten(text)} does not fit in {type}")
 
 
 def _not_a(value: object, type: Type) -> ValueError:
-    return ValueError(f"{quoted(value)} is not {type.described}")
+    return ValueError(f"{quote_value(value)} is not {type.described}")
 
 
-def quoted(value: object) -> str:
+def quote_value(value: object) -> str:
     """A value for a message: short, and on one line."""
-    return _shortened(_text(value) if isinstance(value, int | Decimal) else repr(value))
+    return _shorten(_text(value) if isinstance(value, int | Decimal) else repr(value))
 
 
 def shown(value: object) -> str:
@@ -465,5 +465,5 @@ def _text(number: object) -> str:
     return str(number)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:50]}…{text[-1]}"

@@ -12,14 +12,14 @@ order; a join takes the parts as sets and finds its own, by looking at the facts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import TypeAlias
 
-from caladan.analysis.core import CoreRule, RelationInfo, Term
-from caladan.analysis.schedule import Absent, Bind, Lookup, Test, schedule
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
+from caladan.analysis.schedule import Absent, Bind, Lookup, Test, arrange
 from caladan.analysis.type_check import joinable
 from caladan.program import (
     Aggregate,
@@ -54,11 +54,24 @@ class ScanKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Attribute:
+    """A column of a plan: its name, a number that no other one of the plan has, and its type."""
+
+    name: str
+    id: int
+    type: Type
+
+    def __str__(self) -> str:
+        return f"{self.name}#{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """The facts of a relation that match the arguments, as the variables among them.
 
     `columns` are the relation's own. In an absence the scan may hold `_` arguments, which match
-    anything and are not columns.
+    anything and are not columns. One that `is_broadcast` is sent to all tasks, rather than what it
+    meets moved to it. `attributes` are what a plan calls its columns.
     """
 
     relation: str
@@ -66,6 +79,8 @@ class Scan:
     columns: tuple[Column, ...]
     kind: ScanKind
     version: Version = Version.FULL
+    is_broadcast: bool = field(default=False, compare=False)
+    attributes: tuple[Attribute, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -99,7 +114,7 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class BodyBinding:
     """A variable and the expression it equals.
 
     A `solved` one is looked for: an atom has it too, or it is not as the user wrote it
@@ -126,7 +141,7 @@ class Cut:
     width: int
 
 
-Part: TypeAlias = Scan | Absence | Comparison | Binding
+BodyPart: TypeAlias = Scan | Absence | Comparison | BodyBinding
 
 
 @dataclass(frozen=True)
@@ -139,7 +154,7 @@ class Body:
     group; there are none where solutions have to be seen one by one.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[BodyPart, ...]
     columns: tuple[Expression, ...]
     keys: tuple[Expression, ...]
     cut: Cut | None
@@ -162,8 +177,8 @@ class Body:
         return tuple(p for p in self.parts if isinstance(p, Comparison))
 
     @cached_property
-    def bindings(self) -> tuple[Binding, ...]:
-        return tuple(p for p in self.parts if isinstance(p, Binding))
+    def bindings(self) -> tuple[BodyBinding, ...]:
+        return tuple(p for p in self.parts if isinstance(p, BodyBinding))
 
     @cached_property
     def widened(self) -> frozenset[str]:
@@ -184,9 +199,9 @@ class Body:
         Where parts may be aggregated first, columns say what a variable is that only they read.
         """
         types = dict(self.types)
-        widenings: dict[str, Binding] = {}
+        widenings: dict[str, BodyBinding] = {}
 
-        def own(part: Part) -> Part:
+        def own(part: BodyPart) -> BodyPart:
             met = part.mismatched(self.types) if isinstance(part, Scan) else {}
             if not isinstance(part, Scan) or not met:
                 return part
@@ -195,7 +210,7 @@ class Body:
                 made = Variable(f"{name}#{part.relation}.{i}")
                 types[made.name] = part.columns[i].type
                 arguments[i] = made
-                widenings[made.name] = Binding(name, made, widens=True)
+                widenings[made.name] = BodyBinding(name, made, widens=True)
             return replace(part, arguments=tuple(arguments))
 
         found = (_spelled_out(self) if self.functions else self).changed(own)
@@ -208,7 +223,7 @@ class Body:
         """The relations that are read, also those that are negated, each once."""
         return tuple(dict.fromkeys(scan.relation for scan in (*self.atoms, *self.absents)))
 
-    def changed(self, change: Callable[[Part], Part]) -> Body:
+    def changed(self, change: Callable[[BodyPart], BodyPart]) -> Body:
         """The body with other parts, in the same order."""
         return replace(self, parts=tuple(map(change, self.parts)))
 
@@ -241,48 +256,76 @@ def body_of(
         old = seed is not None and index < seed and not relations[relation].has_aggregates
         return Version.OLD if old else Version.NEW
 
-    def scan(index: int) -> Scan:
-        atom = rule.atoms[index]
-        info = relations[atom.relation]
-        if atom.relation in clique and not atom.negated:
-            kind = ScanKind.RECURSIVE
-        else:
-            kind = ScanKind.DERIVED if info.is_derived else ScanKind.BASE
-        return Scan(atom.relation, atom.arguments, info.columns, kind, version(index))
+    scans = [
+        scan_of(atom, relations, clique, version(index)) for index, atom in enumerate(rule.atoms)
+    ]
+    positive = [s for s, a in zip(scans, rule.atoms, strict=True) if not a.negated]
+    negated = [s for s, a in zip(scans, rule.atoms, strict=True) if a.negated]
+    columns, cut = columns_of(rule)
+    return body_in_order(rule, positive, negated, rule.comparisons, columns, keys, cut)
 
-    first = seed
-    if first is None:
-        first = next((i for i, atom in enumerate(rule.atoms) if not atom.negated), None)
+
+def scan_of(
+    atom: CoreAtom,
+    relations: Mapping[str, RelationInfo],
+    clique: Collection[str],
+    version: Version = Version.FULL,
+) -> Scan:
+    """The scan that an atom of a rule of a clique becomes."""
+    info = relations[atom.relation]
+    if atom.relation in clique and not atom.negated:
+        kind = ScanKind.RECURSIVE
+    else:
+        kind = ScanKind.DERIVED if info.is_derived else ScanKind.BASE
+    return Scan(atom.relation, atom.arguments, info.columns, kind, version)
+
+
+def columns_of(rule: CoreRule) -> tuple[tuple[Expression, ...], Cut | None]:
+    """What a rule's head columns are fed with, then what it sorts by; and how it is cut."""
+    columns = tuple(_value(a) for a in rule.arguments)
+    if not rule.order and rule.limit is None:
+        return columns, None
+    sorting = tuple(k.variable for k in rule.order if k.variable not in columns)
+    order = tuple(((*columns, *sorting).index(k.variable), k.descending) for k in rule.order)
+    return (*columns, *sorting), Cut(order, rule.limit, len(columns))
+
+
+def body_in_order(
+    rule: CoreRule,
+    scans: Sequence[Scan],
+    negated: Sequence[Scan],
+    conditions: Iterable[Comparison],
+    columns: tuple[Expression, ...],
+    keys: Sequence[Expression],
+    cut: Cut | None,
+) -> Body:
+    """The parts of a rule in an order in which each can be evaluated: what is new first."""
+    atoms = (*scans, *negated)
+    first = next((i for i, s in enumerate(scans) if s.version is Version.DELTA), 0)
     written = {(c.left, c.right) for c in rule.comparisons if c.operator == "="}
-    looked_up = {name for atom in rule.positive for name in atom.variables}
-    parts: list[Part] = []
-    for step in schedule(rule, first):
+    looked_up = {name for scan in scans for name in scan.variables}
+    parts: list[BodyPart] = []
+    for step in arrange(atoms, range(len(scans), len(atoms)), conditions, rule.types, first):
         match step:
             case Lookup():
-                parts.append(scan(step.index))
+                parts.append(atoms[step.index])
             case Absent():
-                parts.append(Absence(scan(step.index)))
+                parts.append(Absence(atoms[step.index]))
             case Test():
                 parts.append(step.comparison)
             case Bind(variable, value):
                 sides = {(Variable(variable), value), (value, Variable(variable))}
                 solved = variable in looked_up or not sides & written
-                parts.append(Binding(variable, value, solved))
-    columns = tuple(_value(a) for a in rule.arguments)
-    sorting = tuple(k.variable for k in rule.order if k.variable not in columns)
-    cut = None
-    if rule.order or rule.limit is not None:
-        order = tuple(((*columns, *sorting).index(k.variable), k.descending) for k in rule.order)
-        cut = Cut(order, rule.limit, len(columns))
+                parts.append(BodyBinding(variable, value, solved))
     functions = tuple(row_of(a) if isinstance(a, Aggregate) else None for a in rule.arguments)
     used = [row for row in functions if row is not None]
     # Two solutions with the same value count twice, unless the same again changes nothing.
     counting = not all(row.is_idempotent for row in used)
-    body = Body(tuple(parts), (*columns, *sorting), tuple(keys), cut, rule.types, counting)
-    finished = all(scan.version is Version.FULL for scan in body.atoms)
-    if not used or not all(row.parts for row in used) or not finished or keys or cut is not None:
-        return body
-    return replace(body, functions=functions)
+    finished = all(scan.version is Version.FULL for scan in scans)
+    is_plain = used and all(row.parts for row in used) and finished and not keys and cut is None
+    return Body(
+        tuple(parts), columns, tuple(keys), cut, rule.types, counting, functions if is_plain else ()
+    )
 
 
 def _spelled_out(body: Body) -> Body:
@@ -301,8 +344,8 @@ def _in_place(node: object, value: Mapping[Variable, Expression]) -> Expression 
     return value.get(node) if isinstance(node, Variable) else None
 
 
-def _read(parts: Sequence[Part]) -> frozenset[str]:
-    bound = frozenset(part.variable for part in parts if isinstance(part, Binding))
+def _read(parts: Sequence[BodyPart]) -> frozenset[str]:
+    bound = frozenset(part.variable for part in parts if isinstance(part, BodyBinding))
     return names(*parts) | bound
 
 

@@ -75,11 +75,11 @@ def splits(
             kept = [name for name in mine if name in read]
             narrow = len(kept) <= len(recursive.arguments) and len(inside) + len(outside) > 2
             if narrow and own:
-                between = _between(rule, clique)
+                between = _name_between(rule, clique)
                 yield _made(rule, (other, recursive), kept, rest, between), sorted(own)
 
 
-def _between(rule: CoreRule, clique: DeltaClique) -> str:
+def _name_between(rule: CoreRule, clique: DeltaClique) -> str:
     """The name of what is in between: the rule's number, and which of its alternatives it is."""
     alternatives = [
         each.rule.place

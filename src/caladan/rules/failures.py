@@ -1,7 +1,7 @@
 """The diagnostics of running: what every engine says, in the same words, when a run goes wrong.
 
-`division_by_zero` and `overflow` point at the rule; `limit` and `interrupted` name the relations
-that were being derived, and go into a `Stopped`, whose tables stay readable; `late` and
+`division_by_zero` and `overflow` point at the rule; `limit` and `report_interrupt` name the
+relations that were being derived, and go into a `Stopped`, whose tables stay readable; `late` and
 `interrupted_early` are of runs that did not come to that.
 """
 
@@ -15,7 +15,7 @@ from caladan.analysis.written import WrittenRule
 from caladan.program import Value
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.functions import FUNCTIONS
-from caladan.program.values import quoted
+from caladan.program.values import quote_value
 
 
 class LimitReached(CaladanError):
@@ -115,9 +115,9 @@ def limit(name: LimitName, bound: float, relations: Sequence[str]) -> Diagnostic
     )
 
 
-def growing(rule: CoreRule | WrittenRule, row: Sequence[Value], rounds: int) -> Diagnostic:
+def report_growth(rule: CoreRule | WrittenRule, row: Sequence[Value], rounds: int) -> Diagnostic:
     """C042: sums of a recursion that never settle; `row` is one of the facts that change."""
-    fact = f"{rule.derives}({', '.join(map(quoted, row))})"
+    fact = f"{rule.derives}({', '.join(map(quote_value, row))})"
     return Diagnostic(
         "C042",
         f"the sums of `{rule.derives}` do not converge: rule {rule.number} adds them up along a "
@@ -130,7 +130,7 @@ def growing(rule: CoreRule | WrittenRule, row: Sequence[Value], rounds: int) -> 
 
 def lost(rule: CoreRule | WrittenRule, solution: Mapping[str, Value]) -> Diagnostic:
     """C047: what a rule added to a sum of the recursion follows no more when all is done."""
-    named = [f"{n} = {quoted(v)}" for n, v in solution.items() if not n.startswith("_")]
+    named = [f"{n} = {quote_value(v)}" for n, v in solution.items() if not n.startswith("_")]
     example = f" with {', '.join(named)}" if named else ""
     return Diagnostic(
         "C047",
@@ -141,7 +141,7 @@ def lost(rule: CoreRule | WrittenRule, solution: Mapping[str, Value]) -> Diagnos
     )
 
 
-def interrupted(relations: Sequence[str]) -> Diagnostic:
+def report_interrupt(relations: Sequence[str]) -> Diagnostic:
     """C043: the user interrupted the run while the relations were being derived."""
     return Diagnostic(
         "C043",

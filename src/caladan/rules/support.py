@@ -40,6 +40,7 @@ from math import isclose
 from typing import Any, Final, TypeAlias
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo
+from caladan.analysis.demand import DemandProgram
 from caladan.program import Aggregate, Column, Expression, Variable, names
 from caladan.program.transform import fresh
 from caladan.rules.program import Totals
@@ -174,14 +175,16 @@ class SumRule:
 
 @dataclass(frozen=True, slots=True)
 class SupportedProgram:
-    """A program, and those of its rules that are watched."""
+    """A program, what of it is wanted whole, and those of its rules that are watched."""
 
     checked: Checked
+    wanted: tuple[str, ...] = ()
     rules: tuple[SumRule, ...] = ()
 
 
-def watch(checked: Checked) -> SupportedProgram:
+def watch_sums(demanded: DemandProgram) -> SupportedProgram:
     """The program with its rules watched, where they look at sums that still change."""
+    checked, wanted = demanded.checked, demanded.wanted
     relations = dict(checked.relations)
     cliques: list[Clique] = []
     watched: list[SumRule] = []
@@ -201,10 +204,10 @@ def watch(checked: Checked) -> SupportedProgram:
             watched.append(SumRule(rules[0], made.lost, keys))
         cliques += [watching, *after]
     if not watched:
-        return SupportedProgram(checked)
+        return SupportedProgram(checked, wanted)
     every = tuple(rule for clique in cliques for rule in clique.rules)
     program = replace(checked, relations=relations, rules=every, cliques=tuple(cliques))
-    return SupportedProgram(program, tuple(watched))
+    return SupportedProgram(program, wanted, tuple(watched))
 
 
 def _to_watch(
@@ -236,7 +239,7 @@ def _keys(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo])
 
 def _looks(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]) -> bool:
     """Whether it depends on a value that still changes if a solution holds, or where it counts."""
-    changing = _changing(rule, clique, relations)
+    changing = _find_changing(rule, clique, relations)
     if changing is None:
         return True
     made = set(changing)
@@ -268,7 +271,7 @@ def _looks(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]
     )
 
 
-def _changing(
+def _find_changing(
     rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]
 ) -> set[str] | None:
     """The variables of values that still change; None where one is joined, or has to be one."""

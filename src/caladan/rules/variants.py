@@ -39,7 +39,7 @@ from caladan.analysis.core import Clique, CoreAtom, CoreRule, RelationInfo, Term
 from caladan.plan.recursion import Linear, linearise
 from caladan.plan.weights import Refused
 from caladan.program import Aggregate, Comparison, Constant, Expression, Type, Variable
-from caladan.rules.body import Part, Scan, Version, body_of
+from caladan.rules.body import BodyPart, Scan, Version, body_of
 from caladan.rules.delta import delta_clique, without_wildcards
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.rules.sums import contributors
@@ -70,22 +70,22 @@ def identity(info: RelationInfo, number: int) -> CoreRule:
     return CoreRule(number, info.name, arguments, (atom,), (), types)
 
 
-def gained(rule: CoreRule, index: int, relations: Relations) -> DeltaRule:
+def seed_by_gain(rule: CoreRule, index: int, relations: Relations) -> DeltaRule:
     """A rule that starts from facts which are new to an atom, or gone from a negated one."""
     atom = rule.atoms[index]
     others = [a for i, a in enumerate(rule.atoms) if i != index or atom.negated]
     rule = _positive(rule, index, relations)
-    return _seeded(rule, _seed(rule, index), others, relations, Version.NEW)
+    return _seed_rule(rule, _seed(rule, index), others, relations, Version.NEW)
 
 
 def lost(rule: CoreRule, index: int, relations: Relations) -> DeltaRule:
     """A rule that starts from facts which are gone from an atom, or new to a negated one."""
     rule = _positive(rule, index, relations)
     others = [a for i, a in enumerate(rule.atoms) if i != index and not a.negated]
-    return _seeded(rule, _seed(rule, index), others, relations, Version.EITHER)
+    return _seed_rule(rule, _seed(rule, index), others, relations, Version.EITHER)
 
 
-def touched(rule: CoreRule, index: int, relations: Relations) -> DeltaRule:
+def seed_touched_groups(rule: CoreRule, index: int, relations: Relations) -> DeltaRule:
     """The groups of a rule with aggregates, from facts that are new to an atom or gone from it."""
     info = relations[rule.head]
     groups = tuple(rule.arguments[i] for i in info.group)
@@ -93,7 +93,7 @@ def touched(rule: CoreRule, index: int, relations: Relations) -> DeltaRule:
     return lost(grouping, index, relations)
 
 
-def supporting(
+def bind_head(
     rule: CoreRule, relations: Relations, members: Sequence[str]
 ) -> tuple[DeltaRule, tuple[CoreAtom, ...]]:
     """A rule with its head bound, and its atoms of the clique, whose variables it hands on."""
@@ -103,10 +103,10 @@ def supporting(
     names = dict.fromkeys(name for a in inside for name in a.variables)
     rule = replace(rule, comparisons=(*rule.comparisons, *equal), types={**rule.types, **types})
     keys = tuple(map(Variable, names))
-    return _seeded(rule, atom, rule.atoms, relations, Version.NEW, keys), inside
+    return _seed_rule(rule, atom, rule.atoms, relations, Version.NEW, keys), inside
 
 
-def regrouped(rule: CoreRule, relations: Relations) -> DeltaRule:
+def bind_groups(rule: CoreRule, relations: Relations) -> DeltaRule:
     """A rule with aggregates whose groups are bound."""
     info = relations[rule.head]
     alone = Clique((rule.head,), False, 0, (rule,))
@@ -121,7 +121,7 @@ def best_again(rule: CoreRule, relations: Relations, keys: Sequence[Expression] 
     info = relations[rule.head]
     atom, equal, types = _bound_head(rule, info.group, groups_of(info))
     rule = replace(rule, comparisons=(*rule.comparisons, *equal), types={**rule.types, **types})
-    return _seeded(rule, atom, rule.atoms, relations, Version.NEW, keys)
+    return _seed_rule(rule, atom, rule.atoms, relations, Version.NEW, keys)
 
 
 def of_values(rule: CoreRule, relations: Relations) -> CoreRule:
@@ -141,7 +141,7 @@ def of_values(rule: CoreRule, relations: Relations) -> CoreRule:
     return replace(rule, arguments=tuple(arguments), comparisons=tuple(equal), types=types)
 
 
-def _seeded(
+def _seed_rule(
     rule: CoreRule,
     seed: CoreAtom,
     others: Sequence[CoreAtom],
@@ -152,7 +152,7 @@ def _seeded(
     """A rule that starts from a seed and reads all else in one version."""
     rule = replace(rule, atoms=(seed, *others))
 
-    def read(part: Part) -> Part:
+    def read(part: BodyPart) -> BodyPart:
         if not isinstance(part, Scan):
             return part
         return replace(part, version=Version.DELTA if part.relation == seed.relation else version)

@@ -12,7 +12,7 @@ something that asks for Spark:
 
     a Spark DataFrame; a table of a database or catalog; files on a remote store
     files that need more memory than the embedded engine may use
-    an option that only Spark has: `strategy`, `checkpoint`
+    an option that only Spark has: `strategy`, `checkpoint`, `partitions`
 
 It does not move back. Where PySpark is not installed, size alone moves nothing: the embedded
 engine spills to disk.
@@ -84,7 +84,7 @@ def finds_spark() -> bool:
 
 def wanted_for_options(options: Options) -> SparkWanted | None:
     """Spark, if an option requires it."""
-    for name in ("strategy", "checkpoint"):
+    for name in ("strategy", "checkpoint", "partitions"):
         if getattr(options, name) is not None:
             return SparkWanted(f"which has the option `{name}`")
     return None

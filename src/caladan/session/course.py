@@ -43,14 +43,14 @@ from caladan.pipeline import (
 )
 from caladan.program import Atom, Column, Goal, Program, Value
 from caladan.program.aggregates import define_aggregates
-from caladan.program.clock import attended, running
-from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, error, nested
+from caladan.program.clock import run_clock, wait_for
+from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, error, guard_nesting
 from caladan.program.events import Listener, RelationReused, RowsSetAside, RunFailed, Several
-from caladan.program.options import Options, RunOptions, checked
+from caladan.program.options import Options, RunOptions, check_options
 from caladan.rules.failures import lost
 from caladan.session import inputs
 from caladan.session.auto import Mover, SparkWanted, wanted_for_options
-from caladan.session.inputs import Definitions, undeclared
+from caladan.session.inputs import Definitions, list_undeclared
 from caladan.session.materialized import Materializations, Materialized
 from caladan.session.result import CaladanWarning, Relation, Result, Stopped
 from caladan.session.stats import Stats
@@ -106,9 +106,9 @@ class Course:
     @contextmanager
     def _course(self, options: Options) -> Generator[None]:
         """A run from its start to its end: its clock ticks, and it may be stopped at any time."""
-        with running(options.timeout):
+        with run_clock(options.timeout):
             try:
-                with stoppable("running the program"), nested():
+                with stoppable("running the program"), guard_nesting():
                     self._move_if(wanted_for_options(options))
                     yield
             except interface.EngineStopped as stopped:  # before there was anything to hand out
@@ -159,7 +159,7 @@ class Course:
 
     def _run(self, program: Program, params: Mapping[str, Value], options: Options) -> Result:
         with stoppable("compiling the program"):
-            compiled = attended(lambda: self._compile(program, params, options))
+            compiled = wait_for(lambda: self._compile(program, params, options))
         return self._run_compiled(program, compiled, options)
 
     def _run_again(
@@ -175,7 +175,7 @@ class Course:
             if not isinstance(read, Program):
                 return self._run_script(read, values, options), None
             with stoppable("compiling the program"):
-                compiled = attended(lambda: self._compile(read, values, options, known=known))
+                compiled = wait_for(lambda: self._compile(read, values, options, known=known))
             return self._run_compiled(read, compiled, options), compiled
 
     def _run_compiled(self, program: Program, compiled: Compiled, options: Options) -> Result:
@@ -240,7 +240,7 @@ class Course:
             return self._in_full(lambda: compiled, store, options)
 
         self._store.sweep()
-        with nested():
+        with guard_nesting():
             ran = self._rasql().run(script, params, self._store.snapshot(), evaluate, options)
         stats.seconds = time.perf_counter() - started
         stats.engine = self._engine.name
@@ -260,7 +260,7 @@ class Course:
         self, script: Script, params: Mapping[str, Value]
     ) -> tuple[ScriptOutcome, list[Store]]:
         self._check_open()
-        with nested():
+        with guard_nesting():
             return self._rasql().compile(script, params, self._store.snapshot())
 
     def _rasql(self) -> Scripts:
@@ -338,7 +338,7 @@ class Course:
     ) -> Compiled:
         """A program compiled; if `whole`, with all its relations, whatever the goals need."""
         self._check_open()
-        with nested():
+        with guard_nesting():
             options = replace(options, keep=options.keep and not whole)
             kept = partial(self._columns_kept, options)
             linked, reused = self._definitions.link(program, self._store, kept)
@@ -364,11 +364,11 @@ class Course:
             with _failures_told(events):
                 for name in store.materialized:
                     events.tell(RelationReused(name))
-                compiled, base, rejected = _loaded(compiled, store, options, events)
-                with nested(), stoppable("evaluating the program"):
-                    derived = _derived(store.engine, compiled, base, options, events)
+                compiled, base, rejected = _load(compiled, store, options, events)
+                with guard_nesting(), stoppable("evaluating the program"):
+                    derived = _derive(store.engine, compiled, base, options, events)
             if not reads_rules:
-                with nested(), stoppable("evaluating the program"):
+                with guard_nesting(), stoppable("evaluating the program"):
                     check_support(compiled, derived)
         except interface.EngineStopped as stopped:
             derived, ended = stopped.store, stopped
@@ -474,7 +474,7 @@ class Course:
     def _library(self, body: str) -> Library:
         """The relations a body mentions, for the search; data stays encoded between questions."""
         from caladan.join.search import Library
-        from caladan.join.search.library import decoded
+        from caladan.join.search.library import decode_objects
 
         if self._searched is None:
             self._searched = (Library({}), {})
@@ -485,7 +485,7 @@ class Course:
                 continue
             table = self._derive(name, Options()) if source is None else self._store.table(name)
             if table is not None:
-                facts = decoded(table.arrow(), table.columns, self._store.objects)
+                facts = decode_objects(table.arrow(), table.columns, self._store.objects)
                 library.put(name, facts)
                 placed[name] = source
                 if source is None and name not in self._kept:
@@ -505,10 +505,10 @@ class Course:
         stats = Stats()
         events = Several(stats, *self._listeners)
         with _failures_told(events):
-            compiled, tables, rejected = _loaded(compiled, self._store, options, events)
+            compiled, tables, rejected = _load(compiled, self._store, options, events)
             _warn(_tell_aside(rejected, events))
             started = time.perf_counter()
-            with nested(), stoppable("evaluating the program"):
+            with guard_nesting(), stoppable("evaluating the program"):
                 maintained = engine.watch(compiled.delta, tables, options, events)
         stats.seconds = time.perf_counter() - started
         check, session = partial(check_support, compiled), self._engine.session
@@ -522,8 +522,8 @@ class Course:
         assert isinstance(engine, Watchable)
         with self._course(live.options):
             compiled = with_missing(live.compiled, {name: columns})
-            compiled, tables, _ = _loaded(compiled, self._store, live.options, Listener())
-            with nested(), stoppable("evaluating the program"):
+            compiled, tables, _ = _load(compiled, self._store, live.options, Listener())
+            with guard_nesting(), stoppable("evaluating the program"):
                 maintained = engine.watch(compiled.delta, tables, live.options, Listener())
         live.restart(compiled, maintained, partial(check_support, compiled))
 
@@ -548,7 +548,7 @@ def _tell_aside(rejected: Iterable[pa.Table], events: Listener) -> list[Diagnost
     return [set_aside(relation, rows) for relation, rows in counts.items()]
 
 
-def _loaded(
+def _load(
     compiled: Compiled,
     store: Store,
     options: Options,
@@ -561,11 +561,11 @@ def _loaded(
         try:
             return compiled, *store.load(compiled, options, events, may_lack_data=may_lack_data)
         except ValuesMissing as found:
-            with stoppable("compiling the program"), nested():
+            with stoppable("compiling the program"), guard_nesting():
                 compiled = with_missing(compiled, found.nullable)
 
 
-def _derived(
+def _derive(
     engine: Engine,
     compiled: Compiled,
     base: Mapping[str, Table],
@@ -634,7 +634,7 @@ def _warn(found: Iterable[Diagnostic]) -> None:
 
 def _catalog(program: Program, store: Store) -> dict[str, Any]:
     """The columns of data that a program uses without declaring it."""
-    return {name: store.columns(name) for name in undeclared(program, store)}
+    return {name: store.columns(name) for name in list_undeclared(program, store)}
 
 
 class PreparedProgram:
@@ -652,5 +652,5 @@ class PreparedProgram:
         It is compiled again if a parameter has a value of another type, and if columns of data or
         rules of other programs that it uses have changed.
         """
-        result, self._known = self._run(params, checked(options), self._known)
+        result, self._known = self._run(params, check_options(options), self._known)
         return result

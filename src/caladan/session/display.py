@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from caladan.data.schema import compute, first_rows
 from caladan.program.nested import json_text
-from caladan.program.values import iso, written
+from caladan.program.values import iso, write_value
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -73,7 +73,7 @@ def cell(value: object) -> str:
         case dt.datetime():
             return iso(value)
         case Decimal() | bytes() | dt.timedelta():
-            return written(value)
+            return write_value(value)
         case tuple():
             return json_text(value, cell)  # pyright: ignore[reportUnknownArgumentType]
         case None:

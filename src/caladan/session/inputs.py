@@ -33,7 +33,7 @@ from caladan.program.diagnostics import (
     Span,
     did_you_mean,
     error,
-    nested,
+    guard_nesting,
 )
 from caladan.program.functions import RETURNED, Definition
 from caladan.program.objects import Objects
@@ -77,8 +77,8 @@ def program(
         return _ready(given)
     if isinstance(given, os.PathLike) or _is_file(given) or _LOOKS_LIKE_A_PATH.fullmatch(given):
         name = os.fspath(given)
-        return _parsed(files.text_of(name), name, language, seen, functions)
-    return _parsed(given, UNNAMED, language, seen, functions)
+        return _parse(files.text_of(name), name, language, seen, functions)
+    return _parse(given, UNNAMED, language, seen, functions)
 
 
 def programs(names: Sequence[str], language: str | None = None) -> Program | Script:
@@ -118,7 +118,7 @@ def _from_stdin(language: str | None, seen: set[str]) -> Program | Script:
     if name in seen:
         raise error("C050", "`-` can appear once: it reads stdin to its end")
     seen.add(name)
-    return _parsed(files.decoded(sys.stdin.buffer.read(), name), name, language, seen)
+    return _parse(files.decode(sys.stdin.buffer.read(), name), name, language, seen)
 
 
 def _alone(name: str) -> CaladanError:
@@ -146,12 +146,12 @@ def _ready(given: object) -> Program | Script:
 def script(text: str) -> Script:
     """The Script of a RaSQL text."""
     check_text("a query", text)
-    found = _parsed(text, UNNAMED, "rasql")
+    found = _parse(text, UNNAMED, "rasql")
     assert not isinstance(found, Program)
     return found
 
 
-def _parsed(
+def _parse(
     text: str,
     name: str,
     language: str | None,
@@ -159,7 +159,7 @@ def _parsed(
     functions: Mapping[str, Definition] = MappingProxyType({}),
 ) -> Program | Script:
     source = SourceText(name, text)
-    with nested(place=Span(source, 0, 0)):
+    with guard_nesting(place=Span(source, 0, 0)):
         if (language or detect(text, name=name)) == "rasql":
             from caladan.language import rasql
 
@@ -193,7 +193,7 @@ def values(params: object, objects: Objects) -> dict[str, Value]:
 def goal(text: str) -> Goal:
     """The goal that a text asks."""
     check_text("a goal", text)
-    with nested("the goal"):
+    with guard_nesting("the goal"):
         return parse_goal(text)
 
 
@@ -203,7 +203,7 @@ def check_text(what: str, given: object) -> None:
         raise error("C050", f"{what} is text, not a {type(given).__name__}")
 
 
-def opened(relation: str, source: Data, engine: Engine) -> Data:
+def open_source(relation: str, source: Data, engine: Engine) -> Data:
     """A source as an engine takes it: a table elsewhere becomes a DataFrame, if there is Spark."""
     if source.kind != "external":
         return source
@@ -213,7 +213,7 @@ def opened(relation: str, source: Data, engine: Engine) -> Data:
         raise only_spark(relation, source.name)
     from caladan.engines.spark.sources import external
 
-    return external.opened(relation, source, engine.session)
+    return external.open_source(relation, source, engine.session)
 
 
 def _is_file(text: str) -> bool:
@@ -394,7 +394,7 @@ class Definitions:
         own = derived | {
             each.name for each in program.relations if self._relations.get(each.name) != each
         }
-        starts = (*mentioned(program), *derived)
+        starts = (*list_mentioned(program), *derived)
         reused = {
             name: columns
             for name in reachable(
@@ -430,23 +430,23 @@ class Definitions:
         return linked, tuple(name for name in needed if name in reused)
 
 
-def defined(program: Program) -> Iterator[str]:
+def list_defined(program: Program) -> Iterator[str]:
     """The names a program declares or has rules for."""
     names = [r.name for r in program.relations] + [r.head.relation for r in program.rules]
     yield from dict.fromkeys(names)
 
 
-def mentioned(program: Program) -> Iterator[str]:
+def list_mentioned(program: Program) -> Iterator[str]:
     """The names a program reads, in bodies and goals, in order and without repetitions."""
     bodies = (name for rule in program.rules for name in _read(rule))
     goals = (goal.atom.relation for goal in program.goals)
     yield from dict.fromkeys((*bodies, *goals))
 
 
-def undeclared(program: Program, known: Container[str]) -> Iterator[str]:
+def list_undeclared(program: Program, known: Container[str]) -> Iterator[str]:
     """The names a program uses without declaring them, as far as they are among the known."""
     declared = {relation.name for relation in program.relations}
-    for name in dict.fromkeys((*mentioned(program), *defined(program))):
+    for name in dict.fromkeys((*list_mentioned(program), *list_defined(program))):
         if name in known and name not in declared:
             yield name
 

@@ -245,7 +245,7 @@ class Live(Mapping[str, Relation]):
             maintained = self._open()
             kept = maintained.given(name)
             blocks = [(block, len(block[0]) if block else 1) for block in kept.blocks()]
-            return maintained.decode(name, _joined(blocks, kept.arity) if kept.count() else ((), 0))
+            return maintained.decode(name, _join(blocks, kept.arity) if kept.count() else ((), 0))
 
     def outdated(self) -> list[str]:
         """The relations that changed since the last call; all of them the first time."""
@@ -273,7 +273,7 @@ class Live(Mapping[str, Relation]):
             maintained = self._open()
             kept = maintained.given(name)
             blocks = [(block, len(block[0]) if block else 1) for block in kept.blocks()]
-            less = _joined(blocks, kept.arity) if kept.count() else ((), 0)
+            less = _join(blocks, kept.arity) if kept.count() else ((), 0)
             self._changed(maintained, {name: maintained.encode(name, table)}, {name: less})
 
     def restart(
@@ -393,7 +393,7 @@ def _net(batches: list[tuple[Batch, Batch]], arity: int) -> tuple[Batch, Batch]:
         return batches[0]
     parts = [(batch, sign) for pair in batches for batch, sign in zip(pair, (1, -1), strict=True)]
     parts = [(batch, sign) for batch, sign in parts if batch[1]]
-    columns, rows = _joined([batch for batch, _ in parts], arity)
+    columns, rows = _join([batch for batch, _ in parts], arity)
     signs = np.repeat([sign for _, sign in parts], [batch[1] for batch, _ in parts]).astype(int)
     tuples = Tuples(arity)
     ids, fresh = tuples.ids(columns, rows)
@@ -406,7 +406,7 @@ def _net(batches: list[tuple[Batch, Batch]], arity: int) -> tuple[Batch, Batch]:
     return those(1), those(-1)
 
 
-def _joined(batches: list[Batch], arity: int) -> Batch:
+def _join(batches: list[Batch], arity: int) -> Batch:
     none: Words = np.empty(0, np.uint32)
     columns = tuple(
         np.concatenate([none, *(batch[0][c] for batch in batches)]) for c in range(arity)

@@ -101,7 +101,7 @@ class Magic:
         """Give the session the data of the notebook's variables; returns the parameters."""
         names = self._shell.user_ns
         if isinstance(read, Program):
-            wanted = set(inputs.mentioned(read)) - {rule.head.relation for rule in read.rules}
+            wanted = set(inputs.list_mentioned(read)) - {rule.head.relation for rule in read.rules}
             params = parameter_names(read)
         else:
             known = {each.lower(): each for each in names}

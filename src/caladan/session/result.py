@@ -133,9 +133,9 @@ class Relation:
     def _narrowed(self, table: pa.Table) -> pa.Table:
         if not self._widths:
             return table
-        from caladan.data.formats import narrowed
+        from caladan.data.formats import narrow
 
-        return narrowed(table, self._widths)
+        return narrow(table, self._widths)
 
     def _rows(self, table: pa.Table) -> list[tuple[Any, ...]]:
         """Facts as tuples, with the values of objects."""
@@ -232,9 +232,9 @@ class Relation:
         else:
             frame = self._table.spark(session)
             if self._widths:
-                from caladan.engines.spark.columns.types import narrowed
+                from caladan.engines.spark.columns.types import narrow_frame
 
-                frame = narrowed(frame, self._widths)
+                frame = narrow_frame(frame, self._widths)
         if not self._is_nested:
             return frame
         from caladan.engines.spark.columns.nested import outward

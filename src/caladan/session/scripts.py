@@ -16,7 +16,7 @@ from caladan.engines.missing import shown
 from caladan.language.rasql.script import Script, Statement, TableDeclaration
 from caladan.pipeline import Compiled
 from caladan.program import Column, Program, Value
-from caladan.program.clock import attended
+from caladan.program.clock import wait_for
 from caladan.program.objects import first_object
 from caladan.program.options import Options
 from caladan.session.inputs import Definitions
@@ -26,7 +26,7 @@ from caladan.session.store import Store
 from caladan.session.wrap import FinishedRun
 from caladan.sql.demand import with_goals
 from caladan.sql.engine import SqlEngine, no_objects
-from caladan.sql.reading import Demands, compiled
+from caladan.sql.reading import Demands, compile_views
 from caladan.sql.script import (
     Evaluate,
     ProgramOutcome,
@@ -99,7 +99,7 @@ class Scripts:
             is_later: bool = False,
         ) -> ProgramOutcome:
             stores.append(_overlaid(store, sources))
-            done = evaluate(_compiled(program, demands), stores[-1], is_later)
+            done = evaluate(_compile(program, demands), stores[-1], is_later)
             tables.extend(done.derived.values())
             aside.extend(done.rejected)
             derived = {name: shown(table) for name, table in done.derived.items()}
@@ -133,7 +133,7 @@ class Scripts:
             program: Program, sources: Mapping[str, Source], demands: Demands = _ALL, **_: bool
         ) -> ProgramOutcome:
             stores.append(_overlaid(store, sources))
-            compiled = _compiled(program, demands)
+            compiled = _compile(program, demands)
             relations = compiled.relations.items()
             return ProgramOutcome(
                 compiled, {name: _empty(values(info.columns)) for name, info in relations}
@@ -201,7 +201,7 @@ class SessionTables:
 
         permissive = self.options.permissive
         with stoppable(f"reading `{name}`"):
-            found, rejected = attended(lambda: bag(name, source, columns, permissive=permissive))
+            found, rejected = wait_for(lambda: bag(name, source, columns, permissive=permissive))
         if rejected is not None:
             self.aside.append(rejected)
         return found
@@ -259,12 +259,12 @@ def result(
     )
 
 
-def _compiled(program: Program, demands: Demands) -> Compiled:
+def _compile(program: Program, demands: Demands) -> Compiled:
     """The rules of views, compiled for what is asked of them."""
-    whole = compiled(program)
+    whole = compile_views(program)
     columns = {name: info.columns for name, info in whole.checked.relations.items()}
     asked = with_goals(program, demands, columns)
-    return whole if asked == program else compiled(program, asked)
+    return whole if asked == program else compile_views(program, asked)
 
 
 def _set_aside(rejected: Sequence[pa.Table]) -> Table:

@@ -23,7 +23,7 @@ from caladan.engines import interface
 from caladan.engines.interface import Engine, HasViews, Watchable, engine_for, stoppable
 from caladan.program import Program, Value
 from caladan.program.aggregates import UserCombine
-from caladan.program.clock import attended
+from caladan.program.clock import wait_for
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
 from caladan.program.events import Listener
 from caladan.program.options import (
@@ -33,7 +33,7 @@ from caladan.program.options import (
     LanguageName,
     Options,
     RunOptions,
-    checked,
+    check_options,
     no_option,
 )
 from caladan.session import auto, display, inputs
@@ -157,11 +157,11 @@ class Session(Course):
         The arguments are those of `run`. On spark the driver maintains the relations; `insert`,
         `delete` and `replace` accept DataFrames, and `db.spark` has the relations as views.
         """
-        wanted = checked(options)
+        wanted = check_options(options)
         values = inputs.values(params, self._store.objects)
         with self._course(wanted):
             with stoppable("reading the program"):
-                read = attended(lambda: self._read(program, language))
+                read = wait_for(lambda: self._read(program, language))
             engine = self._engine
             if not isinstance(engine, Watchable):
                 raise error(
@@ -298,13 +298,14 @@ class Session(Course):
         """Run a program, given as text or as the path of a file, and return its relations.
 
         `db.run("p(X) <- arc(X, _). query p(X).").answer.rows()`. Options: max_rounds, max_facts,
-        timeout, memory, permissive, keep, strategy, search, checkpoint.
+        timeout, memory, permissive, keep, strategy, search, checkpoint,
+        partitions.
         """
-        wanted = checked(options)
+        wanted = check_options(options)
         values = inputs.values(params, self._store.objects)
         with self._course(wanted):
             with stoppable("reading the program"):
-                read = attended(lambda: self._read(program, language))
+                read = wait_for(lambda: self._read(program, language))
             if isinstance(read, Program):
                 return self._run(read, values, wanted)
             return self._run_script(read, values, wanted)
@@ -360,7 +361,7 @@ class Session(Course):
         **options: Unpack[RunOptions],
     ) -> Relation:
         """Ask a goal against the rules run so far: `db.query("tc(1, X)")`; options as for `run`."""
-        wanted = checked(options)
+        wanted = check_options(options)
         asked = Program(goals=(inputs.goal(goal),))
         values = inputs.values(params, self._store.objects)
         with self._course(wanted):
@@ -389,7 +390,7 @@ class Session(Course):
         from caladan import explain
         from caladan.data.output import write_text
 
-        wanted = checked(options)
+        wanted = check_options(options)
         values = inputs.values(params, self._store.objects)
         shown = stage if html is None else "all"
         setting = partial(self._setting, shown, engine, master, wanted, stats)
@@ -436,11 +437,11 @@ class Session(Course):
 
         The options are those of `run`.
         """
-        wanted = checked(options)
+        wanted = check_options(options)
         values = inputs.values(params, self._store.objects)
         with self._course(wanted):
             with stoppable("reading the program"):
-                script = attended(lambda: inputs.script(query))
+                script = wait_for(lambda: inputs.script(query))
             return self._run_script(script, values, wanted).answer
 
     def find(
@@ -478,7 +479,7 @@ class Session(Course):
         Runs keep relations that they derived in full as long as memory allows; materialized ones
         stay longest. A change to its rules or to the data it depends on drops a kept relation.
         """
-        wanted = checked(options)
+        wanted = check_options(options)
         inputs.check_text("the name of a relation", name)
         if name not in self._definitions.derived:
             known = tuple(self._definitions.derived)
@@ -564,13 +565,13 @@ class Session(Course):
         given = source(name, data, **how)
         if self._mover is not None:
             self._move_if(auto.wanted_for_data(name, given, self._store.sources()))
-        given = inputs.opened(name, given, self._engine)
+        given = inputs.open_source(name, given, self._engine)
         return given, self._for_watchers(name, given)
 
     def _alter(
         self, name: str, given: Source, facts: list[tuple[Live, LiveFacts]], *, is_insert: bool
     ) -> None:
-        from caladan.data.load import changed
+        from caladan.data.load import change
 
         before = self._store.source(name)
         if before is None and not is_insert and not facts:
@@ -579,7 +580,7 @@ class Session(Course):
                 help=did_you_mean(name, self._store),
             )  # fmt: skip
         if before is not None:
-            given = changed(before, given, is_insert=is_insert)
+            given = change(before, given, is_insert=is_insert)
         if before is not None or is_insert:
             self._put(name, given)
         for live, table in facts:
@@ -612,11 +613,11 @@ class Session(Course):
         if not supported:
             return []
         from caladan.data.load import load
-        from caladan.data.missing import completed, lacking
+        from caladan.data.missing import complete_table, find_lacking
 
         own = replace(given, objects=self._store.objects)
         found: list[tuple[Live, LiveFacts]] = []
         for live, columns in supported:
-            table, both = completed(load(name, own, columns)[0], columns)
-            found.append((live, table if len(both) == len(columns) else lacking(both)))
+            table, both = complete_table(load(name, own, columns)[0], columns)
+            found.append((live, table if len(both) == len(columns) else find_lacking(both)))
         return found

@@ -32,12 +32,13 @@ from caladan.program.events import (
     RuleSearched,
     RuleSkipped,
     RunDone,
+    RunsMet,
     RunStarted,
     StrategyDeclined,
     TaskLost,
     ValuesSplit,
 )
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 
 
 @dataclass(slots=True)
@@ -57,6 +58,9 @@ class RuleStats:
 
     `plans` has the steps of the join: one list, or several if the order changed with the facts.
     `search` has the proposals where atoms share variables, or of the guided search.
+    `weighed` has, for each choice that led to them, the estimates of the atoms that could have come
+    next, the chosen one first. `lookups` found facts in several runs of a relation; `accumulated`
+    counts those that merged the runs first.
     """
 
     rule: int
@@ -67,6 +71,9 @@ class RuleStats:
     seconds: float = 0.0
     search: list[SearchStats] = field(default_factory=list[SearchStats])
     plans: list[list[str]] = field(default_factory=list[list[str]])
+    weighed: list[list[str]] = field(default_factory=list[list[str]])
+    lookups: int = 0
+    accumulated: int = 0
 
 
 @dataclass(slots=True)
@@ -201,13 +208,17 @@ class Stats(Listener):
             )
             for rule in clique.rules:
                 lines += [_rule_line(rule), *map(_search_line, rule.search)]
-                lines += [f"    {'; '.join(steps)}" for steps in rule.plans]
+                if rule.lookups:
+                    lines.append(_lookups_line(rule))
+                for steps, choices in zip(rule.plans, rule.weighed, strict=True):
+                    lines.append(f"    {'; '.join(steps)}")
+                    lines += [f"      {each}" for each in choices]
             lines += map(_layout_line, clique.layouts.items())
             lines += [f"  not {each.strategy}: {each.reason}" for each in clique.declined]
             if clique.tiny_rounds:
                 lines.append(f"  {clique.tiny_rounds:,} tiny rounds, one fact at a time")
             if clique.gathered_rounds:
-                lines.append(f"  {counted(clique.gathered_rounds, 'round')} in one task")
+                lines.append(f"  {count_things(clique.gathered_rounds, 'round')} in one task")
             if clique.split:
                 lines.append(_split_line(clique))
             if clique.resumed:
@@ -216,7 +227,7 @@ class Stats(Listener):
         if self.reused:
             lines.append(f"read from earlier runs: {', '.join(self.reused)}")
         for relation, rows in self.set_aside.items():
-            lines.append(f"{_short(relation, 40)}: {counted(rows, 'row')} set aside")
+            lines.append(f"{_short(relation, 40)}: {count_things(rows, 'row')} set aside")
         lines.append(
             f"{'total':<32} {self.engine:<10} {self.rounds:>7,} {self.facts:>12,} "
             f"{self.seconds:>9.3f}"
@@ -262,7 +273,7 @@ class Stats(Listener):
             case RunDone():
                 self.seconds += event.seconds
                 self.peak_memory = peak_memory()
-            case RulePlanned() | RuleDone() | RuleSearched() | RuleSkipped():
+            case RulePlanned() | RuleDone() | RuleSearched() | RunsMet() | RuleSkipped():
                 self._rule_told(event, self._rule(event.rule, event.seed))
             case _:
                 self._clique_told(event, self._clique())
@@ -303,6 +314,7 @@ class Stats(Listener):
             case RulePlanned():
                 if list(event.steps) not in rule.plans:
                     rule.plans.append(list(event.steps))
+                    rule.weighed.append(list(event.weighed))
             case RuleDone():
                 rule.evaluated += 1
                 rule.seconds += event.seconds
@@ -317,6 +329,9 @@ class Stats(Listener):
                 found[0].confirmed += event.confirmed
                 for name, count in event.by:
                     found[0].by[name] = found[0].by.get(name, 0) + count
+            case RunsMet():
+                rule.lookups += event.lookups
+                rule.accumulated += event.accumulated
             case _:
                 rule.skipped += 1
 
@@ -363,8 +378,13 @@ def _split_line(clique: CliqueStats) -> str:
     values = [_short(value, 24) for value in clique.split_values]
     if values and len(values) < clique.split:
         values.append("…")
-    line = f"  split {counted(clique.split, 'frequent value')}"
+    line = f"  split {count_things(clique.split, 'frequent value')}"
     return f"{line}: {', '.join(values)}" if values else line
+
+
+def _lookups_line(rule: RuleStats) -> str:
+    what = count_things(rule.lookups, "lookup")
+    return f"    {what} in several runs, {rule.accumulated:,} of them accumulated"
 
 
 def _search_line(search: SearchStats) -> str:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from caladan.analysis.core import CoreRule, RelationInfo
-from caladan.data.missing import lacking, values
+from caladan.data.missing import find_lacking, values
 from caladan.engines.interface import CountsRows, Engine, Table, stoppable
 from caladan.engines.missing import shown
 from caladan.pipeline import Compiled
@@ -48,22 +48,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Origin: TypeAlias = tuple[str, int]
+SourceVersion: TypeAlias = tuple[str, int]
 """A column of data: the name that the user has for the relation, and the place of the column."""
 
-MADE: Final[Origin] = ("", 0)
+MADE: Final[SourceVersion] = ("", 0)
 """The origin of values that a rule computes, or that the program has."""
 
 
-def origins(program: DeltaProgram) -> dict[str, tuple[frozenset[Origin], ...]]:
+def origins(program: DeltaProgram) -> dict[str, tuple[frozenset[SourceVersion], ...]]:
     """The origins of all relations' columns."""
-    known: dict[tuple[str, int], frozenset[Origin]] = {}
+    known: dict[tuple[str, int], frozenset[SourceVersion]] = {}
     for name, info in program.relations.items():
         for i in range(info.arity):
-            given = {(info.origin, i)} if info.takes_data else set[Origin]()
+            given = {(info.origin, i)} if info.takes_data else set[SourceVersion]()
             known[name, i] = frozenset(given | ({MADE} if program.facts.get(name) else set()))
 
-    def of(argument: Expression, rule: CoreRule) -> frozenset[Origin]:
+    def of(argument: Expression, rule: CoreRule) -> frozenset[SourceVersion]:
         places = _places(argument, rule)
         return frozenset().union(*map(known.__getitem__, places)) if places else frozenset({MADE})
 
@@ -125,14 +125,14 @@ def _flow(
         is_growing = False
         for rule in rules:
             for i, argument in enumerate(rule.arguments):
-                found, before = of(_carried(argument), rule), known.get((rule.head, i))
+                found, before = of(_find_carried(argument), rule), known.get((rule.head, i))
                 if found is not None:
                     after = found if before is None else both(before, found)
                     known[rule.head, i] = after
                     is_growing |= after != before
 
 
-def _carried(argument: Expression) -> Expression:
+def _find_carried(argument: Expression) -> Expression:
     """What the values of an argument are, where its aggregate makes no new ones."""
     if isinstance(argument, Aggregate) and row_of(argument).is_selective:
         return argument.terms[-1]
@@ -163,10 +163,10 @@ def _narrower(one: Width, other: Width) -> Width:
     return (whole + scale or 1, scale)
 
 
-Columns: TypeAlias = tuple[Column, ...]
+DeclaredColumns: TypeAlias = tuple[Column, ...]
 
 
-def _added(compiled: Compiled) -> dict[str, str]:
+def _find_added(compiled: Compiled) -> dict[str, str]:
     """By relation of data the first aggregate that adds up its facts."""
     found: dict[str, str] = {}
     for rule in compiled.checked.rules:
@@ -189,9 +189,9 @@ class Shelf:
     """What was made of the sources that `stores` have: their columns, their tables."""
 
     def __init__(self) -> None:
-        self.columns: dict[Source, Columns] = {}
+        self.columns: dict[Source, DeclaredColumns] = {}
         self.nulls: dict[Source, frozenset[str]] = {}
-        self.tables: dict[tuple[Source, Columns, bool], tuple[Table, pa.Table | None]] = {}
+        self.tables: dict[tuple[Source, DeclaredColumns, bool], tuple[Table, pa.Table | None]] = {}
         self.suspects: dict[Source, Diagnostic | None] = {}
         """By source of text a warning about its first line."""
         self.stores: WeakSet[Store] = WeakSet()
@@ -263,7 +263,7 @@ class Store:
         other._sources = dict(self._sources)
         return other
 
-    def columns(self, name: str) -> Columns:
+    def columns(self, name: str) -> DeclaredColumns:
         """The columns of a relation, as its data shows them."""
         from caladan.data.infer import infer
 
@@ -305,13 +305,13 @@ class Store:
                 if rejected is not None:
                     aside[info.origin] = rejected
             if name in tables and len(tables[name].columns) != info.arity:
-                nullable[info.origin] = lacking(tables[name].columns)
+                nullable[info.origin] = find_lacking(tables[name].columns)
         for name in compiled.complete.asked - {i.origin for i in compiled.delta.relations.values()}:
             if name in self._sources:
                 columns = compiled.complete.checked.relations[name].columns
                 found = self._table(name, columns, options, events)[0].columns
                 if len(found) != len(columns):
-                    nullable[name] = lacking(found)
+                    nullable[name] = find_lacking(found)
         if nullable:
             raise ValuesMissing(nullable)
         self.objects.settle()
@@ -323,7 +323,7 @@ class Store:
 
         found: list[Diagnostic] = []
         relations = compiled.delta.relations
-        added = _added(compiled)
+        added = _find_added(compiled)
         for name, info in relations.items():
             if not info.takes_data or info.origin not in self._sources:
                 continue
@@ -376,7 +376,7 @@ class Store:
             return {}
         from caladan.data.formats import Look, looks
 
-        given: dict[Origin, Look] = {}
+        given: dict[SourceVersion, Look] = {}
         for info in compiled.delta.relations.values():
             source = self._sources.get(info.origin)
             if info.takes_data and source is not None:
@@ -386,7 +386,7 @@ class Store:
                 ):
                     given[info.origin, i] = each
 
-        def look(found: frozenset[Origin]) -> Look:
+        def look(found: frozenset[SourceVersion]) -> Look:
             met = [given.get(each, Look()) for each in found]
             is_instant = bool(met) and all(each.is_instant for each in met)
             return Look(is_instant, any(each.is_nullable for each in met))
@@ -420,7 +420,7 @@ class Store:
             found.extend([no_data(name, info.columns, info.span)])
         found.raise_errors()
 
-    def _check_objects(self, name: str, columns: Columns, span: Span | None = None) -> None:
+    def _check_objects(self, name: str, columns: DeclaredColumns, span: Span | None = None) -> None:
         """C051 for objects on spark: they stay in the process that has them."""
         column = first_object(columns) if self.engine.name == "spark" else None
         if column is not None:
@@ -434,7 +434,7 @@ class Store:
             )
 
     def _table(
-        self, name: str, columns: Columns, options: Options, events: Listener
+        self, name: str, columns: DeclaredColumns, options: Options, events: Listener
     ) -> tuple[Table, pa.Table | None]:
         from caladan.data.source import source
 

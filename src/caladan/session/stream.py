@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from caladan.program import Column
     from caladan.session.session import Session
 
-Sink: TypeAlias = (
+StreamSink: TypeAlias = (
     "str | os.PathLike[str] | tuple[str | os.PathLike[str], str] | Callable[[Any, int], object]"
 )
 
@@ -69,7 +69,7 @@ def stream(
     spark: SparkSession,
     program: str | os.PathLike[str],
     sources: Mapping[str, object],
-    sinks: Mapping[str, Sink],
+    sinks: Mapping[str, StreamSink],
     checkpoint: str | os.PathLike[str],
     *,
     params: Mapping[str, object] | None = None,
@@ -106,7 +106,7 @@ def _start(
     db: Session,
     program: str | os.PathLike[str],
     streams: Mapping[str, Any],
-    sinks: Mapping[str, Sink],
+    sinks: Mapping[str, StreamSink],
     checkpoint: str,
     params: Mapping[str, object] | None,
     trigger: Mapping[str, Any] | None,
@@ -202,7 +202,9 @@ class RunningStream:
 
     def _take(self, batch: DataFrame, number: int) -> None:
         rows: Any = cast("Any", batch).toArrow()
-        changes = {n: _changed(n, rows, columns) for n, columns in self._state.columns.items()}
+        changes = {
+            n: _split_changes(n, rows, columns) for n, columns in self._state.columns.items()
+        }
         is_first = self._state.last < 0
         for name, (inserted, deleted) in changes.items():
             if inserted.num_rows or deleted.num_rows:
@@ -232,9 +234,9 @@ class RunningStream:
         except StreamingQueryException as problem:
             if isinstance(self._failure, CaladanError):
                 raise self._failure from None
-            from caladan.data.frames import failed
+            from caladan.data.frames import spark_failed
 
-            raise failed(problem, str(problem)) from problem
+            raise spark_failed(problem, str(problem)) from problem
 
     def stop(self) -> None:
         """Stop the stream. A new stream with the same checkpoint resumes it."""
@@ -248,7 +250,7 @@ class RunningStream:
         self.stop()
 
 
-def _changed(name: str, rows: Any, columns: tuple[Column, ...]) -> tuple[Any, Any]:
+def _split_changes(name: str, rows: Any, columns: tuple[Column, ...]) -> tuple[Any, Any]:
     """What a batch adds to a relation and takes from it: the last change of each fact counts.
 
     Of changes without a version, one that adds a fact beats one that takes it away.
@@ -287,7 +289,7 @@ def _changed(name: str, rows: Any, columns: tuple[Column, ...]) -> tuple[Any, An
 # ── Sinks ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _sink(name: str, given: Sink) -> Callable[[Live, RelationChange, int], None]:
+def _sink(name: str, given: StreamSink) -> Callable[[Live, RelationChange, int], None]:
     """What brings a change to a sink."""
     if callable(given):
         function = given
@@ -321,7 +323,7 @@ def _write(table: pa.Table, uri: str) -> None:
 
 
 def _put(uri: str, data: bytes) -> None:
-    system, path = _opened(uri)
+    system, path = _open(uri)
     folder, _, name = path.rpartition("/")
     system.create_dir(folder, recursive=True)
     draft = f"{folder}/.{uuid.uuid4().hex}-{name}"
@@ -330,7 +332,7 @@ def _put(uri: str, data: bytes) -> None:
     system.move(draft, path)
 
 
-def _opened(uri: str) -> tuple[Any, str]:
+def _open(uri: str) -> tuple[Any, str]:
     from pyarrow import fs
 
     if "://" in uri:
@@ -359,10 +361,10 @@ class StreamState:
         """The state that a folder has for a program; C050 if it is another program's."""
         from pyarrow import fs
 
-        from caladan.data.load import applied
+        from caladan.data.load import apply_steps
 
         digest = hashlib.sha256(text.encode()).hexdigest()
-        system, path = _opened(folder)
+        system, path = _open(folder)
         empty = {name: arrow_schema(each).empty_table() for name, each in columns.items()}
         state = StreamState(folder, columns, empty)
         if system.get_file_info(path).type == fs.FileType.NotFound:
@@ -383,9 +385,9 @@ class StreamState:
             f"batch-{each:012d}" for each in state._steps
         ]:
             with system.open_input_stream(f"{path}/{name}") as file:
-                for relation, (inserted, deleted) in _unpacked(file.read()).items():
+                for relation, (inserted, deleted) in _unpack(file.read()).items():
                     changes[relation] += [(False, deleted), (True, inserted)]
-        state.facts = {name: applied(steps) for name, steps in changes.items()}
+        state.facts = {name: apply_steps(steps) for name, steps in changes.items()}
         state.last = max([whole, *state._steps])
         return state
 
@@ -393,11 +395,11 @@ class StreamState:
         """Save what a batch changed; now and then all facts, in the place of what was saved."""
         self._steps.append(number)
         if len(self._steps) <= _STEPS:
-            _put(f"{self.folder}/batch-{number:012d}", _packed(changes))
+            _put(f"{self.folder}/batch-{number:012d}", _pack(changes))
         else:
             given = {name: live.given(name) for name in self.columns}
             whole = {name: (facts, facts.slice(0, 0)) for name, facts in given.items()}
-            _put(f"{self.folder}/whole-{number:012d}", _packed(whole))
+            _put(f"{self.folder}/whole-{number:012d}", _pack(whole))
             self._sweep(number)
             self._steps = []
         self.last = number
@@ -407,14 +409,14 @@ class StreamState:
         """Remove what the last file of all facts stands for."""
         from pyarrow import fs
 
-        system, path = _opened(self.folder)
+        system, path = _open(self.folder)
         for each in system.get_file_info(fs.FileSelector(path)):
             kind, _, at = each.base_name.partition("-")
             if kind in ("batch", "whole") and (int(at), kind) < (number, "whole"):
                 system.delete_file(each.path)
 
 
-def _packed(changes: Mapping[str, tuple[Any, Any]]) -> bytes:
+def _pack(changes: Mapping[str, tuple[Any, Any]]) -> bytes:
     """Changes of relations as bytes: names and sizes, then Arrow streams."""
     parts: list[tuple[str, bytes]] = []
     for name, pair in changes.items():
@@ -427,7 +429,7 @@ def _packed(changes: Mapping[str, tuple[Any, Any]]) -> bytes:
     return b"\n".join([head, b"".join(data for _, data in parts)])
 
 
-def _unpacked(data: bytes) -> dict[str, tuple[Any, Any]]:
+def _unpack(data: bytes) -> dict[str, tuple[Any, Any]]:
     stream = io.BytesIO(data)
     found: dict[str, list[Any]] = {}
     for name, size in json.loads(stream.readline()):

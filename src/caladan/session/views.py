@@ -44,7 +44,7 @@ class Views:
                 self._warn(name, "a view or table that is not Caladan's has its name")
                 return
             frame = relation.spark(self.session)
-            frame.createOrReplaceTempView(_quoted(name))
+            frame.createOrReplaceTempView(_quote(name))
         except CaladanError as problem:
             self._warn(name, problem.diagnostics[0].message)
         except PySparkException as problem:
@@ -72,14 +72,14 @@ class Views:
     def _is_free(self, name: str) -> bool:
         if name in self._made and self._is_ours(name):
             return True
-        return not self.session.catalog.tableExists(_quoted(name))
+        return not self.session.catalog.tableExists(_quote(name))
 
     def _is_ours(self, name: str) -> bool:
         """True if the view of that name is still the one created here."""
         from pyspark.errors import PySparkException
 
         try:
-            found: Any = self.session.table(_quoted(name))
+            found: Any = self.session.table(_quote(name))
             return bool(found.sameSemantics(self._made[name]))
         except PySparkException:  # it was dropped
             return False
@@ -92,5 +92,5 @@ class Views:
             warnings.warn(text, CaladanWarning, stacklevel=2)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"

@@ -104,7 +104,7 @@ def wrap(
 def goal_text(goal: CoreGoal) -> str:
     """A goal as it is written."""
     arguments = ", ".join(
-        _written(argument.value) if isinstance(argument, Constant) else argument.name
+        _write(argument.value) if isinstance(argument, Constant) else argument.name
         for argument in goal.arguments
     )
     return f"{goal.name}({arguments})"
@@ -172,7 +172,7 @@ def _close(runs: Sequence[FinishedRun]) -> None:
             table.close()
 
 
-def _written(value: object) -> str:
+def _write(value: object) -> str:
     from caladan.session.display import cell
 
     return "'" + value.replace("'", "\\'") + "'" if isinstance(value, str) else cell(value)

@@ -7,9 +7,9 @@ from typing import Final
 from sqlglot import exp
 
 from caladan.sql.calls import ALIASES, Calls
-from caladan.sql.digits import MOST_DIGITS, Width, words
-from caladan.sql.meaning import as_type, decimal_type, placed, times
-from caladan.sql.widths import arguments_of, called
+from caladan.sql.digits import MOST_DIGITS, SqlType, words
+from caladan.sql.meaning import as_type, decimal_type, place_point, times
+from caladan.sql.widths import arguments_of, read_name
 
 # Aggregates by the name that DuckDB has; those in DOUBLES see doubles.
 AGGREGATES: Final = {
@@ -90,7 +90,7 @@ class Aggregates(Calls):
         return self._finished(inner, new)
 
     def _finished(self, node: exp.Expr, found: exp.Expr) -> exp.Expr:
-        name = ALIASES.get(called(node), called(node))
+        name = ALIASES.get(read_name(node), read_name(node))
         width = self._widths.type(node) if self._is_typed else None
         if self._is_typed and name in ("sum", "avg"):
             if width is None:
@@ -109,7 +109,7 @@ class Aggregates(Calls):
         return found
 
     def _decimal_aggregate(
-        self, node: exp.Expr, found: exp.Expr, name: str, width: Width
+        self, node: exp.Expr, found: exp.Expr, name: str, width: SqlType
     ) -> exp.Expr:
         if name == "sum":
             return as_type(found, decimal_type(width))
@@ -136,11 +136,11 @@ class Aggregates(Calls):
         if not isinstance(around, exp.Window) or (
             name in ("first_value", "last_value") and len(arguments) > 1
         ):
-            self._refuse(node, f"`{called(node)}` without OVER", INSTEAD.get(name))
+            self._refuse(node, f"`{read_name(node)}` without OVER", INSTEAD.get(name))
         return exp.AnonymousAggFunc(this=name, expressions=arguments)
 
     def _within_group(self, node: exp.WithinGroup, new: exp.Expr) -> exp.Expr:
-        name = called(node.this)
+        name = read_name(node.this)
         order = node.expression.expressions
         if name not in ("percentile_cont", "percentile_disc") or order[0].args.get("desc"):
             self._refuse(node, f"`{name}` within this group")
@@ -150,10 +150,10 @@ class Aggregates(Calls):
         return exp.AnonymousAggFunc(this=function, expressions=arguments)
 
     def _quotient(
-        self, left: exp.Expr, right: exp.Expr, above: int, below: int, result: Width
+        self, left: exp.Expr, right: exp.Expr, above: int, below: int, result: SqlType
     ) -> exp.Expr:
         """A quotient of decimals, exact until it is rounded half up."""
         more = result.scale + below - above
         one, other = self._macro("unscaled", left), self._macro("unscaled", right)
         whole = self._macro("quotient", times(one, max(more, 0)), times(other, max(-more, 0)))
-        return placed(whole, result)
+        return place_point(whole, result)

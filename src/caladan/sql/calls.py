@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from caladan.sql.meaning import Meaning, as_type, call, decimal_type, written_number
 from caladan.sql.patterns import Pattern, date_format, regular_expression, replacement
-from caladan.sql.widths import called
+from caladan.sql.widths import read_name
 
 # Names that Spark has for the same function.
 ALIASES: Final = {
@@ -86,8 +86,8 @@ class Calls(Meaning):
 
     def _percentile_cont_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         if not isinstance(node.parent, exp.WithinGroup):
-            self._refuse(node, f"`{called(node)}` without WITHIN GROUP")
-        return exp.AnonymousAggFunc(this=called(node), expressions=[new for _, new in given])
+            self._refuse(node, f"`{read_name(node)}` without WITHIN GROUP")
+        return exp.AnonymousAggFunc(this=read_name(node), expressions=[new for _, new in given])
 
     _percentile_disc_call = _percentile_cont_call
 
@@ -121,7 +121,7 @@ class Calls(Meaning):
         return self._macro("round" if digits >= 0 else "round_tens", given[0][1], number)
 
     def _floor_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
-        name = ALIASES.get(called(node), called(node))
+        name = ALIASES.get(read_name(node), read_name(node))
         if len(given) > 1:
             self._refuse(node, f"`{name}` with a number of places", "use round")
         width = self._width(given[0][0])
@@ -159,7 +159,7 @@ class Calls(Meaning):
     def _lpad_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         blank = exp.Literal.string(" ")
         full = [*given, (blank, blank.copy())] if len(given) == 2 else given
-        return self._macro(called(node), *self._coerced(called(node), full))
+        return self._macro(read_name(node), *self._coerced(read_name(node), full))
 
     _rpad_call = _lpad_call
 
@@ -293,7 +293,7 @@ class Calls(Meaning):
 
     def _unit(self, node: exp.Expr, unit: exp.Expr) -> str:
         if unit.name.upper() not in LENGTHS:
-            self._refuse(node, f"`{called(node)}` in {unit.name.lower()}")
+            self._refuse(node, f"`{read_name(node)}` in {unit.name.lower()}")
         return unit.name.upper()
 
     def _to_date_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:

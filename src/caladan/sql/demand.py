@@ -24,13 +24,13 @@ from caladan.program import Column, Constant, Goal, Program, Type, Value
 from caladan.program.values import fit
 from caladan.sql.engine import key_of
 
-Bindings: TypeAlias = Mapping[int, Sequence[Value]]
+ViewBindings: TypeAlias = Mapping[int, Sequence[Value]]
 """For columns, by number, the values that are asked for."""
 
 _MOST: Final = 1_000  # goals of a view
 
 
-def asked(query: exp.Query, view: View) -> list[Bindings]:
+def find_asked(query: exp.Query, view: View) -> list[ViewBindings]:
     """For each mention of a view what it is compared with, the same columns in each; or nothing."""
     if any(cte.alias.lower() == view.key for cte in query.find_all(exp.CTE)):
         return []
@@ -57,19 +57,19 @@ def _bindings(table: exp.Table, names: Sequence[str]) -> dict[int, list[Value]]:
     where = select.args.get("where")
     is_alone = not select.args.get("joins") and not select.args.get("laterals")
     found: dict[int, list[Value]] = {}
-    for column, values in _compared(where.this) if isinstance(where, exp.Where) else ():
+    for column, values in _find_compared(where.this) if isinstance(where, exp.Where) else ():
         own = column.table.lower() == table.alias_or_name.lower() if column.table else is_alone
         if own and names.count(column.name.lower()) == 1:
             found.setdefault(names.index(column.name.lower()), values)
     return found
 
 
-def _compared(node: exp.Expr) -> Iterator[tuple[exp.Column, list[Value]]]:
+def _find_compared(node: exp.Expr) -> Iterator[tuple[exp.Column, list[Value]]]:
     """The columns that must have one of some values for a condition to hold."""
     match node.unnest():
         case exp.And() as both:
-            yield from _compared(both.left)
-            yield from _compared(both.right)
+            yield from _find_compared(both.left)
+            yield from _find_compared(both.right)
         case exp.EQ() as equal:
             for column, value in ((equal.left, equal.right), (equal.right, equal.left)):
                 if isinstance(column, exp.Column) and (found := _constant(value)) is not None:
@@ -100,7 +100,7 @@ def _constant(node: exp.Expr) -> Value | None:
 
 def with_goals(
     program: Program,
-    demands: Mapping[str, Sequence[Bindings] | None],
+    demands: Mapping[str, Sequence[ViewBindings] | None],
     columns: Mapping[str, tuple[Column, ...]],
 ) -> Program:
     """The program with goals for what is asked of its relations; None is not asked for at all."""
@@ -112,7 +112,7 @@ def with_goals(
     return replace(program, goals=tuple(goals))
 
 
-def _goals(goal: Goal, demand: Sequence[Bindings], columns: tuple[Column, ...]) -> list[Goal]:
+def _goals(goal: Goal, demand: Sequence[ViewBindings], columns: tuple[Column, ...]) -> list[Goal]:
     """A goal for each combination of values; none if they are too many, or of other types."""
     found: dict[tuple[tuple[int, Value], ...], None] = {}
     if sum(prod(map(len, each.values())) for each in demand) > _MOST:
@@ -124,7 +124,7 @@ def _goals(goal: Goal, demand: Sequence[Bindings], columns: tuple[Column, ...]) 
     return [_bound(goal, dict(values)) for values in found if values]
 
 
-def _fits(demand: Sequence[Bindings], column: int, type: Type) -> bool:
+def _fits(demand: Sequence[ViewBindings], column: int, type: Type) -> bool:
     """Whether all values are of a column's own type: SQL converts others, rules do not."""
     kind = str if type is Type.STRING else bool if type is Type.BOOLEAN else int
     if kind is int and not type.is_integral:

@@ -12,7 +12,7 @@ _LEAST_SCALE: Final = 6  # digits after the point that Spark keeps where digits 
 
 
 @dataclass(frozen=True, slots=True)
-class Width:
+class SqlType:
     """A type: its kind, and the digits of a decimal."""
 
     kind: str
@@ -49,28 +49,28 @@ KINDS: Final = {
 }  # fmt: skip
 """The kinds of values, and what DuckDB calls them."""
 
-DOUBLE: Final = Width("double")
-LONG: Final = Width("long")
+DOUBLE: Final = SqlType("double")
+LONG: Final = SqlType("long")
 
 
-def calculated(node: exp.Expr, one: Width | None, other: Width | None) -> Width | None:
+def calculate_width(node: exp.Expr, one: SqlType | None, other: SqlType | None) -> SqlType | None:
     """What arithmetic on two numbers gives."""
     if one is None or other is None:
         return None
     if isinstance(node, exp.IntDiv):
         return LONG
     if "float" in (one.kind, other.kind):
-        return Width("float") if one.kind == other.kind and not _is_div(node) else DOUBLE
+        return SqlType("float") if one.kind == other.kind and not _is_div(node) else DOUBLE
     if "double" in (one.kind, other.kind):
         return DOUBLE
     if one.is_decimal or other.is_decimal:
-        return combined(node, as_decimal(one), as_decimal(other))
+        return combine_widths(node, as_decimal(one), as_decimal(other))
     if one.is_whole and other.is_whole:
         return DOUBLE if _is_div(node) else max(one, other, key=lambda w: DIGITS[w.kind])
     return one if other.is_whole else None
 
 
-def combined(node: exp.Expr, one: Width, other: Width) -> Width:
+def combine_widths(node: exp.Expr, one: SqlType, other: SqlType) -> SqlType:
     """What arithmetic on two decimals gives.
 
     >>> combined(exp.Div(), Width("decimal", 10, 2), Width("decimal", 5, 1))
@@ -80,28 +80,28 @@ def combined(node: exp.Expr, one: Width, other: Width) -> Width:
     scale = max(one.scale, other.scale)
     match node:
         case exp.Mul():
-            found = Width("decimal", one.digits + other.digits + 1, one.scale + other.scale)
+            found = SqlType("decimal", one.digits + other.digits + 1, one.scale + other.scale)
         case exp.Div():
             scale = max(_LEAST_SCALE, one.scale + other.digits + 1)
-            found = Width("decimal", one.digits - one.scale + other.scale + scale, scale)
+            found = SqlType("decimal", one.digits - one.scale + other.scale + scale, scale)
         case exp.Mod():
             before = min(one.digits - one.scale, other.digits - other.scale)
-            found = Width("decimal", before + scale, scale)
+            found = SqlType("decimal", before + scale, scale)
         case _:
-            found = Width("decimal", before + scale + 1, scale)
-    return adjusted(found)
+            found = SqlType("decimal", before + scale + 1, scale)
+    return adjust(found)
 
 
-def adjusted(width: Width) -> Width:
+def adjust(width: SqlType) -> SqlType:
     """A decimal within 38 digits: those after the point give way, down to six."""
     if width.digits <= MOST_DIGITS:
         return width
     before = width.digits - width.scale
     scale = max(MOST_DIGITS - before, min(width.scale, _LEAST_SCALE))
-    return Width("decimal", MOST_DIGITS, scale)
+    return SqlType("decimal", MOST_DIGITS, scale)
 
 
-def rounded(width: Width, places: exp.Expr | None) -> Width | None:
+def round_width(width: SqlType, places: exp.Expr | None) -> SqlType | None:
     """What `round` gives."""
     if not width.is_decimal:
         return width
@@ -111,56 +111,56 @@ def rounded(width: Width, places: exp.Expr | None) -> Width | None:
         scale = min(width.scale, int(places.this))
     else:
         return None
-    return Width("decimal", min(MOST_DIGITS, width.digits - width.scale + 1 + scale), scale)
+    return SqlType("decimal", min(MOST_DIGITS, width.digits - width.scale + 1 + scale), scale)
 
 
-def as_decimal(width: Width) -> Width:
+def as_decimal(width: SqlType) -> SqlType:
     """The decimal that holds all numbers of a type."""
     if width.is_decimal:
         return width
-    return Width("decimal", width.digits or DIGITS.get(width.kind, MOST_DIGITS), 0)
+    return SqlType("decimal", width.digits or DIGITS.get(width.kind, MOST_DIGITS), 0)
 
 
-def literal(node: exp.Literal) -> Width:
+def literal(node: exp.Literal) -> SqlType:
     """The type of a value that is written out."""
     if node.is_string:
-        return Width("string")
+        return SqlType("string")
     text = str(node.this)
     if not text.isdigit():
         return DOUBLE
-    return Width("integer" if int(text) < 2**31 else "long", len(str(int(text))))
+    return SqlType("integer" if int(text) < 2**31 else "long", len(str(int(text))))
 
 
-def common(found: list[Width | None]) -> Width | None:
+def common(found: list[SqlType | None]) -> SqlType | None:
     """The type that values of several types have in common."""
     if any(each is None for each in found):
         return None
     widths = [replace(each, digits=0) if each.is_whole else each for each in found if each]
     widths = list(dict.fromkeys(each for each in widths if each.kind != "null"))
     if len(widths) <= 1:
-        return widths[0] if widths else Width("null")
+        return widths[0] if widths else SqlType("null")
     kinds = {each.kind for each in widths}
     if kinds <= {"float"} or kinds & {"double", "float"}:
-        return DOUBLE if kinds != {"float"} else Width("float")
+        return DOUBLE if kinds != {"float"} else SqlType("float")
     if "decimal" in kinds and all(each.is_decimal or each.is_whole for each in widths):
         decimals = [as_decimal(each) for each in widths]
         scale = max(each.scale for each in decimals)
         before = max(each.digits - each.scale for each in decimals)
-        return Width("decimal", min(MOST_DIGITS, before + scale), scale)
+        return SqlType("decimal", min(MOST_DIGITS, before + scale), scale)
     if all(each.is_whole for each in widths):
         return max(widths, key=lambda each: DIGITS[each.kind])
     return None
 
 
-def spelled(text: str) -> Width | None:
+def parse_width(text: str) -> SqlType | None:
     """The type that a word of SQL stands for, None where it is not known."""
     word, _, rest = text.partition("(")
     if word.strip().upper() in ("DECIMAL", "NUMERIC"):
         digits, _, scale = rest.rstrip(")").partition(",")
-        return Width("decimal", int(digits or 10), int(scale or 0))
+        return SqlType("decimal", int(digits or 10), int(scale or 0))
     words = {"STRING": "string", "TIMESTAMP_NTZ": "timestamp", "REAL": "float"}
     kind = _KINDS.get(word.strip().upper()) or words.get(word.strip().upper())
-    return Width(kind) if kind else None
+    return SqlType(kind) if kind else None
 
 
 def _is_div(node: exp.Expr) -> bool:

@@ -19,7 +19,7 @@ from caladan.data.source import Source, source
 from caladan.engines.interface import Table, stoppable
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
-from caladan.program.clock import TimeOver, attended, look
+from caladan.program.clock import TimeOver, look, wait_for
 from caladan.program.diagnostics import SourceText
 from caladan.program.types import TYPES, list_of, nested_parts, struct_of
 from caladan.sql.engine import (
@@ -28,9 +28,9 @@ from caladan.sql.engine import (
     apart,
     generate,
     key_of,
+    list_names,
     no_type,
-    refused,
-    written,
+    refuse,
 )
 from caladan.sql.functions import said
 from caladan.sql.meaning import definition
@@ -72,7 +72,7 @@ class DuckDB:
         try:
             return self._attended(lambda: self._view(tree, frames), "compiling SQL")
         except duckdb.Error as problem:
-            raise refused(str(problem), tree, self._written) from None
+            raise refuse(str(problem), tree, self._written) from None
 
     def _view(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
         query, macros = said(tree, frames, self._written)
@@ -80,8 +80,8 @@ class DuckDB:
         look()
         name = self._name()
         self._define(macros)
-        columns = apart(written(tree, self._connection.sql(text).columns))
-        listed = ", ".join(_quoted(column) for column in columns)
+        columns = apart(list_names(tree, self._connection.sql(text).columns))
+        listed = ", ".join(_quote(column) for column in columns)
         self._connection.execute(f"CREATE TEMP VIEW {name}({listed}) AS {text}")
         return self._frame(name, tree=tree)
 
@@ -113,7 +113,7 @@ class DuckDB:
         try:
             found = self._attended(self._connection.table(frame.handle).to_arrow_table)
         except duckdb.Error as problem:
-            raise refused(str(problem), frame.tree, self._written) from None
+            raise refuse(str(problem), frame.tree, self._written) from None
         types = [outer_type(column.type) for column in frame.columns if column.type]
         names = [column.name for column in frame.columns]
         columns = [_cast(c, t) for c, t in zip(found.columns, types, strict=True)]
@@ -123,7 +123,7 @@ class DuckDB:
         """Do some work; when the time is over or somebody interrupts, DuckDB is told to stop."""
         with stoppable(doing):
             try:
-                return attended(work)
+                return wait_for(work)
             except (TimeOver, KeyboardInterrupt):
                 self._connection.interrupt()
                 raise
@@ -181,5 +181,5 @@ def _cast(column: Any, type: pa.DataType) -> Any:
     return column.cast(type, safe=not pa.types.is_floating(type))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")

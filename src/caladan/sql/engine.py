@@ -93,7 +93,7 @@ def key_of(table: exp.Table) -> str:
     return ".".join(part.lower() for part in (table.catalog, table.db, table.name) if part)
 
 
-def named(tree: exp.Query) -> exp.Query:
+def name_columns(tree: exp.Query) -> exp.Query:
     """The query with a name for every column it selects, the same on every engine."""
     copy = tree.copy()
     select = copy
@@ -101,17 +101,17 @@ def named(tree: exp.Query) -> exp.Query:
         select = select.this
     if not isinstance(select, exp.Select):
         return copy
-    select.set("expressions", [_named(node) for node in select.expressions])
+    select.set("expressions", [_name_column(node) for node in select.expressions])
     return copy
 
 
-def _named(node: exp.Expr) -> exp.Expr:
+def _name_column(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Alias | exp.Column) or node.is_star:
         return node
     return exp.alias_(node, node.sql(normalize_functions="lower"), quoted=True)
 
 
-def written(tree: exp.Query, found: list[str]) -> list[str]:
+def list_names(tree: exp.Query, found: list[str]) -> list[str]:
     """The names of a query's columns as its text has them, where an engine has its own spelling."""
     selected = tree.selects
     if any(node.is_star for node in selected) or len(selected) != len(found):
@@ -146,10 +146,10 @@ def generate(tree: exp.Query, name: Callable[[exp.Table], str], dialect: Dialect
     outside = tables_of(copy)
     for table in list(copy.find_all(exp.Table)):
         if isinstance(table.this, exp.Identifier) and (table.db or table.name.lower() in outside):
-            table.replace(_renamed(table, name(table)))
+            table.replace(_rename(table, name(table)))
     values: dict[str, Any] = {}
     for node in reversed(list(copy.walk())):  # from the inside out, so that parts come first
-        adapted = _adapted(node, dialect, values)
+        adapted = _adapt(node, dialect, values)
         if adapted is not node:
             node.replace(adapted)
     for column in copy.find_all(exp.Identifier):
@@ -157,7 +157,7 @@ def generate(tree: exp.Query, name: Callable[[exp.Table], str], dialect: Dialect
     return Text(copy.sql(dialect=dialect, comments=False), values)
 
 
-def _renamed(table: exp.Table, name: str) -> exp.Expr:
+def _rename(table: exp.Table, name: str) -> exp.Expr:
     alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name))
     renamed = exp.Table(this=exp.to_identifier(name, quoted=True))
     if table.meta.get(AS_SET):
@@ -171,7 +171,7 @@ def _renamed(table: exp.Table, name: str) -> exp.Expr:
     return copy
 
 
-def _adapted(node: exp.Expr, dialect: Dialect, values: dict[str, Any]) -> exp.Expr:
+def _adapt(node: exp.Expr, dialect: Dialect, values: dict[str, Any]) -> exp.Expr:
     match node:
         case exp.Literal() if not node.is_string and not str(node.this).isdigit():
             if isinstance(node.parent, exp.Cast):
@@ -199,7 +199,7 @@ _MACRO: Final = re.compile(r"^macro spark_(\w+?)(?:_\d+)?\(\) does not support")
 _NOISE: Final = re.compile(r"\s*(?:SQLSTATE: \w+\.?|;?\s*line \d+ pos \d+.*)$")
 
 
-def refused(message: str, tree: exp.Query | None, source: SourceText) -> CaladanError:
+def refuse(message: str, tree: exp.Query | None, source: SourceText) -> CaladanError:
     """C062 with the place that an engine's message is about; C040 for a division by zero.
 
     C001 for a query that nests more deeply than the engine goes.

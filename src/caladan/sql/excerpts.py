@@ -23,9 +23,9 @@ from caladan.language.rasql.scope import KnownTable
 from caladan.program import Aggregate, Atom, Constant, Expression, Goal, Head, Rule, Type, Variable
 from caladan.program.diagnostics import SourceText
 from caladan.program.transform import fresh, names as names_in
-from caladan.sql.engine import key_of, named
+from caladan.sql.engine import key_of, name_columns
 from caladan.sql.filters import without
-from caladan.sql.mentions import Columns, Mention, PartialColumn, mention
+from caladan.sql.mentions import ColumnsOf, Mention, PartialColumn, mention
 from caladan.sql.semijoins import FrameOf, JoinedKeys, semijoins
 
 
@@ -47,7 +47,7 @@ class Excerpts:
     """
 
     views: Mapping[str, KnownTable]
-    columns: Columns
+    columns: ColumnsOf
     frame: FrameOf
     evaluate: Callable[[exp.Query, str], str]
     unused: Callable[[str], str]
@@ -55,7 +55,7 @@ class Excerpts:
 
     def of(self, query: exp.Query) -> tuple[exp.Query, list[Excerpt]]:
         """The query over excerpts; where it reads all that there is, a view stays what it was."""
-        tree = named(query)
+        tree = name_columns(query)
         found: list[Excerpt] = []
         if any(cte.alias.lower() in self.views for cte in tree.find_all(exp.CTE)):
             return query, found
@@ -104,7 +104,7 @@ def _rewrite(read: Mention, name: str) -> None:
     for node, parts in read.aggregates:
         node.replace(_aggregate(node, parts, read))
     for node, part in read.terms:
-        node.replace(_typed(_column(part, read), part))
+        node.replace(_cast(_column(part, read), part))
     for test in read.tests:
         without(test.node)
     alias = read.table.args.get("alias") or exp.TableAlias(this=read.table.this.copy())
@@ -127,9 +127,9 @@ def _aggregate(node: exp.Expr, parts: Sequence[PartialColumn], read: Mention) ->
         case "sum":
             return exp.Sum(this=first)
         case "min":
-            return _typed(exp.Min(this=first), part)
+            return _cast(exp.Min(this=first), part)
         case "max":
-            return _typed(exp.Max(this=first), part)
+            return _cast(exp.Max(this=first), part)
         case _:  # an avg is whole: there is one for each group
             return exp.Max(this=first)
 
@@ -138,7 +138,7 @@ def _column(part: PartialColumn, read: Mention) -> exp.Expr:
     return exp.column(part.name, table=read.alias, quoted=True)
 
 
-def _typed(node: exp.Expr, part: PartialColumn) -> exp.Expr:
+def _cast(node: exp.Expr, part: PartialColumn) -> exp.Expr:
     """What is computed of integers is an integer in SQL, and a long in rules."""
     term = part.term
     is_integer = term is not None and term.is_computed and term.type is Type.INTEGER

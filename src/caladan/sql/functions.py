@@ -16,7 +16,7 @@ from sqlglot import exp
 from caladan.program.diagnostics import SourceText
 from caladan.sql.aggregates import AGGREGATES, DOUBLES, INSTEAD, PLACES, RANKS, Aggregates
 from caladan.sql.calls import ALIASES, LENGTHS
-from caladan.sql.digits import Width, words
+from caladan.sql.digits import SqlType, words
 from caladan.sql.engine import Frame
 from caladan.sql.meaning import (
     MACROS,
@@ -28,7 +28,7 @@ from caladan.sql.meaning import (
     needs,
     times,
 )
-from caladan.sql.widths import Widths, arguments_of, called
+from caladan.sql.widths import QueryTypes, arguments_of, read_name
 
 # What agrees as it is.
 _AGREES: Final = (
@@ -69,7 +69,7 @@ def said(
     tree: exp.Query, frames: Mapping[str, Frame], source: SourceText
 ) -> tuple[exp.Query, tuple[str, ...]]:
     """The query for DuckDB, and the macros that it needs, each after those that it uses."""
-    translation = _Translation(Widths(frames), source, Widths(frames).are_around(tree))
+    translation = _Translation(QueryTypes(frames), source, QueryTypes(frames).are_around(tree))
     copy = tree.copy()
     pairs = list(zip(tree.walk(bfs=False), copy.walk(bfs=False), strict=True))
     for node, new in reversed(pairs):
@@ -120,7 +120,7 @@ class _Translation(Aggregates):
             case _ if isinstance(node, _AGREES):
                 return new
             case _:
-                self._refuse(node, _named(node))
+                self._refuse(node, _name(node))
 
     # ── Numbers ──────────────────────────────────────────────────────────────────────────────────
 
@@ -137,7 +137,7 @@ class _Translation(Aggregates):
             if one.is_decimal or other.is_decimal:
                 if not {one.kind, other.kind} & {"double", "float", "string", "null"}:
                     return self._decimals(node, new, one, other)
-            elif "float" in (one.kind, other.kind) and self._widths.type(node) == Width("double"):
+            elif "float" in (one.kind, other.kind) and self._widths.type(node) == SqlType("double"):
                 new.set("this", as_type(new.this, "DOUBLE"))
         if isinstance(node, exp.Div | exp.Mod) and not is_nonzero(node.expression):
             new.set("expression", self._macro("divisor", new.expression))
@@ -158,7 +158,7 @@ class _Translation(Aggregates):
             case _:
                 return new
 
-    def _decimals(self, node: exp.Expr, new: exp.Expr, one: Width, other: Width) -> exp.Expr:
+    def _decimals(self, node: exp.Expr, new: exp.Expr, one: SqlType, other: SqlType) -> exp.Expr:
         result = self._widths.type(node)
         left = as_type(new.this, decimal_type(one))
         right = as_type(new.expression, decimal_type(other))
@@ -269,7 +269,7 @@ class _Translation(Aggregates):
     # ── Functions ────────────────────────────────────────────────────────────────────────────────
 
     def _function(self, node: exp.Func, new: exp.Expr) -> exp.Expr:
-        name = ALIASES.get(called(node), called(node))
+        name = ALIASES.get(read_name(node), read_name(node))
         given = list(zip(arguments_of(node), arguments_of(new), strict=True))
         if name in AGGREGATES or name in DOUBLES or name in ("percentile", "median"):
             return self._aggregate(node, new, name)
@@ -286,7 +286,7 @@ class _Translation(Aggregates):
         if isinstance(node, exp.Extract):
             return self._part(node, node.this.name, node.expression, new.expression)
         if name not in MACROS or name in _HIDDEN:
-            self._refuse(node, f"`{called(node)}`", INSTEAD.get(name))
+            self._refuse(node, f"`{read_name(node)}`", INSTEAD.get(name))
         return self._macro(name, *self._coerced(name, given))
 
 
@@ -315,5 +315,5 @@ def _whole_number(node: exp.Literal, new: exp.Expr) -> exp.Expr:
     return new
 
 
-def _named(node: exp.Expr) -> str:
+def _name(node: exp.Expr) -> str:
     return f"`{node.key.upper()}`"

@@ -27,9 +27,9 @@ from caladan.language.rasql.script import span_of
 from caladan.program.diagnostics import SourceText, error
 from caladan.program.transform import ByIdentity
 from caladan.sql.casts import CASTS
-from caladan.sql.digits import DIGITS, KINDS, MOST_DIGITS, Width
+from caladan.sql.digits import DIGITS, KINDS, MOST_DIGITS, SqlType
 from caladan.sql.texts import TEXTS
-from caladan.sql.widths import Widths, given_by, kind_of
+from caladan.sql.widths import QueryTypes, given_by, kind_of
 
 PREFIX: Final = "spark_"
 """Stands before a function's name, so that no macro hides one of DuckDB's own functions."""
@@ -73,7 +73,7 @@ def needs(name: str) -> tuple[str, ...]:
 
 
 @cache
-def repeated(name: str) -> tuple[bool, ...]:
+def find_repeated(name: str) -> tuple[bool, ...]:
     """Whether a macro, or one that it uses, writes an argument out more than once; for each.
 
     >>> repeated("nullif:0"), repeated("ltrim:0"), repeated("upper:0")
@@ -86,7 +86,7 @@ def repeated(name: str) -> tuple[bool, ...]:
             mention = re.compile(rf"\b{parameter}\b")
             used = [call for call in re.split(r"(?<=\))", body) if mention.search(call)]
             inner = [name for call in used for name in re.findall(rf"{PREFIX}(\w+)\(", call)]
-            many = len(mention.findall(body)) > 1 or any(any(repeated(each)) for each in inner)
+            many = len(mention.findall(body)) > 1 or any(any(find_repeated(each)) for each in inner)
             found += [False] * (i + 1 - len(found))
             found[i] |= many
     return tuple(found)
@@ -97,7 +97,7 @@ def _bodies(name: str) -> tuple[tuple[tuple[str, ...], str], ...]:
     return (overloads(stem)[int(number)],) if number else overloads(stem)
 
 
-def spelled(name: str) -> str:
+def spell(name: str) -> str:
     """What a macro is called in DuckDB; `round:4` is the fifth body of `round`, by itself."""
     return PREFIX + name.replace(":", "_")
 
@@ -113,10 +113,10 @@ def definition(name: str) -> str:
     """
     stem, _, number = name.partition(":")
     if not number:
-        return f"CREATE TEMP MACRO {spelled(name)}{MACROS[stem]}"
+        return f"CREATE TEMP MACRO {spell(name)}{MACROS[stem]}"
     head, _, body = overloads(stem)[int(number)][1].partition(") AS ")
     names = re.sub(r"(\w+) [A-Z]+(?:\(\d+, ?\d+\))?", r"\1", head)
-    return f"CREATE TEMP MACRO {spelled(name)}{names}) AS {body}"
+    return f"CREATE TEMP MACRO {spell(name)}{names}) AS {body}"
 
 
 _WAY_OUT: Final = "run it on Spark: --engine spark"
@@ -129,7 +129,7 @@ class Meaning:
     its parts already translated.
     """
 
-    def __init__(self, widths: Widths, source: SourceText, is_typed: bool) -> None:
+    def __init__(self, widths: QueryTypes, source: SourceText, is_typed: bool) -> None:
         self._widths = widths
         self._source = source
         self._is_typed = is_typed
@@ -155,7 +155,7 @@ class Meaning:
             return value
         return self._macro("string", value)
 
-    def _width(self, node: exp.Expr) -> Width | None:
+    def _width(self, node: exp.Expr) -> SqlType | None:
         """The type of an argument where it matters; refused if it cannot be told."""
         if not self._is_typed:
             return None
@@ -179,11 +179,11 @@ class Meaning:
             arguments = tuple(map(self._given_as, arguments, types))
             name = f"{name}:{fitting}"
         self.used[name] = None
-        often = [True] * len(arguments) if fitting is None else repeated(name)
+        often = [True] * len(arguments) if fitting is None else find_repeated(name)
         if all(_is_plain(each) for each, many in zip(arguments, often, strict=True) if many):
-            found: exp.Expr = call(spelled(name), *arguments)
+            found: exp.Expr = call(spell(name), *arguments)
         else:
-            found = _bound(spelled(name), arguments)
+            found = _bound(spell(name), arguments)
         self._made[found] = given_by(stem)
         return found
 
@@ -294,7 +294,7 @@ def call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def decimal_type(width: Width) -> str:
+def decimal_type(width: SqlType) -> str:
     """A decimal as DuckDB spells it; a whole number as a decimal with room for it."""
     if width.is_decimal:
         return f"DECIMAL({width.digits}, {width.scale})"
@@ -309,7 +309,7 @@ def times(value: exp.Expr, tens: int) -> exp.Expr:
     return exp.Paren(this=exp.Mul(this=value, expression=power))
 
 
-def placed(whole: exp.Expr, width: Width) -> exp.Expr:
+def place_point(whole: exp.Expr, width: SqlType) -> exp.Expr:
     """A whole number as a decimal, with its point put in."""
     if width.scale == 0:
         return as_type(whole, decimal_type(width))

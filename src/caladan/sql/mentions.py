@@ -21,9 +21,9 @@ from caladan.program.diagnostics import SourceText
 from caladan.program.transform import fresh
 from caladan.sql.engine import key_of
 from caladan.sql.filters import Sayable, SayableTest, filters
-from caladan.sql.selects import given, has_name, is_plain, is_seen, is_set, own
+from caladan.sql.selects import has_name, is_plain, is_seen, is_set, list_parts, own
 
-Kind: TypeAlias = OneOf["count", "sum", "min", "max", "countd", "avg"]
+AggregateName: TypeAlias = OneOf["count", "sum", "min", "max", "countd", "avg"]
 """A part of an aggregate, as rules have it."""
 
 _WORDS: Final[dict[str, str]] = {"count": "rows", "countd": "distinct"}
@@ -35,7 +35,7 @@ _SMALL: Final = (Type.BYTE, Type.SHORT, Type.INTEGER)
 _ORDERED: Final = (*_SMALL, Type.LONG, Type.STRING, Type.DATE)
 """Types of which SQL and rules have the same least and greatest value."""
 
-Columns: TypeAlias = Callable[[exp.Table], "frozenset[str] | None"]
+ColumnsOf: TypeAlias = Callable[[exp.Table], "frozenset[str] | None"]
 """The names of a table's columns in lower case, None where they are not known."""
 
 
@@ -58,7 +58,7 @@ class ViewTerm:
 class PartialColumn:
     """A column with an aggregate of a term, or of rows; or with a term itself, without a kind."""
 
-    kind: Kind | None
+    kind: AggregateName | None
     term: ViewTerm | None
     name: str
 
@@ -86,8 +86,8 @@ class Mention:
     terms: list[tuple[exp.Expr, PartialColumn]] = field(
         default_factory=list[tuple[exp.Expr, PartialColumn]]
     )
-    parts: dict[tuple[Kind | None, Expression | None], PartialColumn] = field(
-        default_factory=dict[tuple["Kind | None", "Expression | None"], PartialColumn]
+    parts: dict[tuple[AggregateName | None, Expression | None], PartialColumn] = field(
+        default_factory=dict[tuple["AggregateName | None", "Expression | None"], PartialColumn]
     )
 
     @property
@@ -160,7 +160,7 @@ class Mention:
         type = Type.LONG if Type.LONG in types else Type.INTEGER
         return ViewTerm(sayable.values.value(node), type, places, "value", is_computed=True)
 
-    def part(self, kind: Kind | None, term: ViewTerm | None = None) -> PartialColumn:
+    def part(self, kind: AggregateName | None, term: ViewTerm | None = None) -> PartialColumn:
         """A column that is made for the query, with a name that nothing in it has."""
         key = (kind, None if term is None else term.value)
         if key not in self.parts:
@@ -172,7 +172,7 @@ class Mention:
 
 
 def mention(
-    table: exp.Table, views: Mapping[str, KnownTable], columns: Columns, source: SourceText
+    table: exp.Table, views: Mapping[str, KnownTable], columns: ColumnsOf, source: SourceText
 ) -> Mention | None:
     """What a SELECT needs of a view that it reads, None if that is not to be told."""
     select = table.parent_select
@@ -206,14 +206,14 @@ def _read(found: Mention, *, is_alone: bool) -> None:
     if meant is None:
         return
     aside = [test.node for test in found.tests] + [node for node, kind, _ in meant if kind]
-    computed = _computed(found, aside) if is_alone else []
-    named = _named(found, [*aside, *(node for node, _ in computed)])
+    computed = _find_computed(found, aside) if is_alone else []
+    named = _find_named(found, [*aside, *(node for node, _ in computed)])
     if any(term.columns & named for _, term in computed):
-        computed, named = [], _named(found, aside)
+        computed, named = [], _find_named(found, aside)
     _take_apart(found, meant, named, computed, is_alone=is_alone)
 
 
-_Meaning: TypeAlias = tuple[exp.Expr, "Kind | None", "ViewTerm | None"]
+_Meaning: TypeAlias = tuple[exp.Expr, "AggregateName | None", "ViewTerm | None"]
 
 
 def _take_apart(
@@ -248,7 +248,7 @@ def _take_apart(
         found.aggregates.append((node, made))
 
 
-def _computed(found: Mention, aside: Sequence[exp.Expr]) -> list[tuple[exp.Expr, ViewTerm]]:
+def _find_computed(found: Mention, aside: Sequence[exp.Expr]) -> list[tuple[exp.Expr, ViewTerm]]:
     """What a SELECT computes of several columns of a view, if it is one thing."""
     skipped = {id(node) for node in aside}
     terms: dict[int, tuple[exp.Expr, ViewTerm]] = {}
@@ -300,7 +300,7 @@ def _meanings(found: Mention, aggregates: Sequence[exp.AggFunc]) -> list[_Meanin
     return meant
 
 
-def _named(found: Mention, aside: Sequence[exp.Expr]) -> set[int]:
+def _find_named(found: Mention, aside: Sequence[exp.Expr]) -> set[int]:
     """The columns of a view that a SELECT names outside of some nodes."""
     select = found.select
     is_asked = not isinstance(select.parent, exp.Exists)
@@ -328,7 +328,7 @@ def _named(found: Mention, aside: Sequence[exp.Expr]) -> set[int]:
 
 
 def _columns(
-    node: exp.Expr, views: Mapping[str, KnownTable], columns: Columns
+    node: exp.Expr, views: Mapping[str, KnownTable], columns: ColumnsOf
 ) -> frozenset[str] | None:
     if not isinstance(node, exp.Table):
         return None
@@ -348,7 +348,12 @@ def _is_group(found: Mention, needed: set[int], computed: set[Expression]) -> bo
     columns = {i for term in terms if term and not term.is_computed for i in term.columns}
     values = {term.value for term in terms if term}
     is_some = bool(needed or computed)
-    return given(group) == {"expressions"} and is_some and needed <= columns and computed <= values
+    return (
+        list_parts(group) == {"expressions"}
+        and is_some
+        and needed <= columns
+        and computed <= values
+    )
 
 
 def _meant_by(node: exp.Expr, found: Mention) -> exp.Expr:

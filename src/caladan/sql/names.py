@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from sqlglot import exp
 
-from caladan.data.frames import collected
+from caladan.data.frames import collect
 from caladan.data.load import load
 from caladan.data.nested import outward
 from caladan.data.problems import no_data
@@ -63,7 +63,7 @@ class SqlSession(Protocol):
         ...
 
 
-class Names:
+class TableNames:
     """The tables of a script, and those around it."""
 
     def __init__(
@@ -83,9 +83,11 @@ class Names:
     def add(self, name: str, frame: Frame) -> None:
         self._frames[name.lower()] = frame
 
-    def within(self) -> Names:
+    def within(self) -> TableNames:
         """Names for one statement, whose views hide others."""
-        inner = Names(self._session, self._engine, self._written, may_lack_data=self._may_lack_data)
+        inner = TableNames(
+            self._session, self._engine, self._written, may_lack_data=self._may_lack_data
+        )
         inner._declared = self._declared
         inner._frames = dict(self._frames)
         inner._given = self._given
@@ -172,7 +174,7 @@ class SqlInputs:
 
     def __init__(
         self,
-        names: Names,
+        names: TableNames,
         engine: SqlEngine,
         fresh: Callable[[str], str],
         hint: Hint | None,
@@ -224,7 +226,7 @@ class SqlInputs:
         if nulls := self._engine.nulls(frame):
             raise error(
                 "C064",
-                f"{_written(nulls[0])} is NULL in some rows of `{stem}` that the recursion reads",
+                f"{_write(nulls[0])} is NULL in some rows of `{stem}` that the recursion reads",
                 span,
                 help="recursion has no NULL: exclude such rows with IS NOT NULL, or replace it "
                 "with COALESCE",
@@ -248,7 +250,7 @@ class SqlInputs:
         return KnownTable(relation, tuple(KnownColumn(c.name, c.type) for c in columns))
 
 
-def _written(name: str) -> str:
+def _write(name: str) -> str:
     """A column for a diagnostic; where nobody named it, engines call it by functions of ours."""
     return "a computed value" if "(" in name or name.startswith("computed_") else f"`{name}`"
 
@@ -310,7 +312,7 @@ def _with_nulls(name: str, source: Source, columns: Sequence[Column]) -> pa.Tabl
         return None
     data = cast("Any", source.data)
     if source.kind == "spark":
-        data = collected(name, data)
+        data = collect(name, data)
     elif source.kind == "path":
         if source.format not in ("parquet", "orc"):
             return None

@@ -22,12 +22,12 @@ from caladan.pipeline import Compiled, compile_program
 from caladan.program import Program
 from caladan.program.diagnostics import CaladanError
 from caladan.program.transform import fresh
-from caladan.sql.demand import Bindings, asked
+from caladan.sql.demand import ViewBindings, find_asked
 from caladan.sql.engine import Frame, key_of
 from caladan.sql.excerpts import Excerpt, Excerpts
-from caladan.sql.names import Names, SqlInputs
+from caladan.sql.names import SqlInputs, TableNames
 
-Demands: TypeAlias = "Mapping[str, Sequence[Bindings] | None]"
+Demands: TypeAlias = "Mapping[str, Sequence[ViewBindings] | None]"
 """What is asked of relations: all, what is bound to constants, or nothing (None)."""
 
 
@@ -42,7 +42,7 @@ class ViewReading:
     def __post_init__(self) -> None:
         self.views = {g.views[0].key: g.views[0].query for g in self.groups if not g.is_recursive}
 
-    def demands(self, group: Group) -> dict[str, Sequence[Bindings] | None]:
+    def demands(self, group: Group) -> dict[str, Sequence[ViewBindings] | None]:
         """What is asked of the views of a group, as the query stands."""
         others = [view for each in self.groups if each is not group for view in each.views]
         elsewhere = {name for view in others for name in view.reads}
@@ -52,7 +52,7 @@ class ViewReading:
             if read and view.key not in read
             else ()
             if view.key in elsewhere
-            else asked(self.query, view)
+            else find_asked(self.query, view)
             for view in group.views
         }
 
@@ -60,8 +60,8 @@ class ViewReading:
         self,
         group: Group,
         program: Program,
-        demands: dict[str, Sequence[Bindings] | None],
-        names: Names,
+        demands: dict[str, Sequence[ViewBindings] | None],
+        names: TableNames,
         inputs: SqlInputs,
         taken: set[str],
     ) -> list[Excerpt]:
@@ -82,7 +82,7 @@ class ViewReading:
         }
         if not wanted:
             return []
-        checked = compiled(program).checked.relations
+        checked = compile_views(program).checked.relations
         known = {
             key: KnownTable(
                 name,
@@ -137,7 +137,7 @@ class ViewReading:
         return found
 
 
-def compiled(program: Program, asked: Program | None = None) -> Compiled:
+def compile_views(program: Program, asked: Program | None = None) -> Compiled:
     """The rules of views in full, or with other goals; columns have the names of the program's."""
     named = {goal.atom.relation: head_names(goal.atom.arguments) for goal in program.goals}
     return compile_program(asked or program, {}, {}, named=named)

@@ -41,9 +41,9 @@ from caladan.program import Atom, Column, Declaration, Null, Object, Program, Va
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, did_you_mean, error
 from caladan.program.transform import fresh
 from caladan.program.types import Type
-from caladan.program.values import written
-from caladan.sql.engine import Frame, SqlEngine, named
-from caladan.sql.names import Names, SqlInputs, SqlSession
+from caladan.program.values import write_value
+from caladan.sql.engine import Frame, SqlEngine, name_columns
+from caladan.sql.names import SqlInputs, SqlSession, TableNames
 from caladan.sql.reading import Demands, ViewReading
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def run(
     may_lack_data: bool = False,
 ) -> ScriptOutcome:
     """Evaluate every statement of a script."""
-    names = Names(session, engine, script.source, may_lack_data=may_lack_data)
+    names = TableNames(session, engine, script.source, may_lack_data=may_lack_data)
     runner = _Runner(engine, evaluate, ScriptOutcome())
     try:
         for statement in script.statements:
@@ -152,7 +152,7 @@ class _Runner:
     outcome: ScriptOutcome
     taken: set[str] = field(default_factory=set[str])
 
-    def statement(self, statement: Statement, names: Names) -> Frame:
+    def statement(self, statement: Statement, names: TableNames) -> Frame:
         """The frame of a query; its views are evaluated first, if one of them is recursive."""
         found = groups(views(statement))
         what = statement.name or "answer"
@@ -176,18 +176,20 @@ class _Runner:
         """Hand a view out under its name."""
         self.outcome.views[name] = lambda: self.engine.result(frame, is_ordered=False)
 
-    def _query(self, what: str, tree: exp.Query, columns: tuple[str, ...], names: Names) -> Frame:
-        tree = _with_columns(named(tree), what, columns)
+    def _query(
+        self, what: str, tree: exp.Query, columns: tuple[str, ...], names: TableNames
+    ) -> Frame:
+        tree = _with_columns(name_columns(tree), what, columns)
         self.outcome.queries.append((what, tree.sql(pretty=True)))
         return self.engine.query(tree, names.frames(tree))
 
     def _recurse(
-        self, group: Group, statement: Statement, names: Names, reading: ViewReading
+        self, group: Group, statement: Statement, names: TableNames, reading: ViewReading
     ) -> None:
         unused = partial(fresh, taken=self.taken, fold=str.lower)
         inputs = SqlInputs(names, self.engine, unused, statement.hint)
         rules = translate(group.views, inputs, unused)
-        program = replace(rules, relations=tuple(_used(inputs, rules)))
+        program = replace(rules, relations=tuple(_find_used(inputs, rules)))
         relations = {
             goal.atom.relation: v for v, goal in zip(group.views, program.goals, strict=True)
         }
@@ -200,7 +202,7 @@ class _Runner:
             rules=(*program.rules, *(part.rule for part in parts)),
             goals=(*program.goals, *(part.goal for part in parts)),
         )
-        program = replace(program, relations=tuple(_used(inputs, program)))
+        program = replace(program, relations=tuple(_find_used(inputs, program)))
         wanted = {name: demands[view.key] for name, view in relations.items()}
         done = self.evaluate(program, inputs.sources, wanted)
         self.outcome.compiled.append(done.compiled)
@@ -216,9 +218,9 @@ class _Runner:
             if found is None or not (is_whole or done.stopped is not None):
                 self.outcome.views[view.name] = partial(_later, in_full, name, view)
             else:
-                self.outcome.views[view.name] = partial(_itself, _renamed(found, view))
+                self.outcome.views[view.name] = partial(_itself, _rename(found, view))
             if found is not None and done.stopped is None and wanted[name] is not None:
-                names.add(view.name, self.engine.held(_renamed(found, view)))
+                names.add(view.name, self.engine.held(_rename(found, view)))
         if done.stopped is None:
             for part in parts:
                 table = _under_names(done.tables[evaluated[part.name]], part.columns)
@@ -229,7 +231,7 @@ class _Runner:
             raise ScriptStopped(done.stopped, self.outcome)
 
 
-def _used(inputs: SqlInputs, rules: Program) -> list[Declaration]:
+def _find_used(inputs: SqlInputs, rules: Program) -> list[Declaration]:
     """The declarations of the relations that rules read."""
     atoms = (part for rule in rules.rules for part in rule.body if isinstance(part, Atom))
     read = {atom.relation for atom in atoms}
@@ -267,7 +269,7 @@ class RenamedTable:
         self.table.close()
 
 
-def _renamed(table: Table, view: View) -> Table:
+def _rename(table: Table, view: View) -> Table:
     """A view's table under the names that its WITH gives the columns."""
     return _under_names(table, column_names(view))
 
@@ -283,7 +285,7 @@ def _itself(table: Table) -> Table:
 
 
 def _later(in_full: Callable[[], Mapping[str, Table]], name: str, view: View) -> Table:
-    return _renamed(in_full()[name], view)
+    return _rename(in_full()[name], view)
 
 
 def bind(script: Script, values: Mapping[str, Value]) -> Script:
@@ -336,7 +338,7 @@ def _literal(value: Value, node: exp.Expr) -> exp.Expr:
         case dt.date():
             literal = exp.cast(exp.Literal.string(value.isoformat()), "date")
         case Decimal():
-            literal = exp.cast(exp.Literal.string(written(value)), Type.DECIMAL.spark)
+            literal = exp.cast(exp.Literal.string(write_value(value)), Type.DECIMAL.spark)
         case bytes():
             literal = exp.func("unhex", exp.Literal.string(value.hex()))
         case str():

@@ -22,17 +22,17 @@ def is_plain(table: exp.Table, select: exp.Select) -> bool:
     return (
         isinstance(clause, exp.From | exp.Join)
         and clause.parent is select
-        and given(table) <= {"this", "alias"}
+        and list_parts(table) <= {"this", "alias"}
         and not (alias and alias.columns)
-        and given(select) <= _CLAUSES
+        and list_parts(select) <= _CLAUSES
         and not (isinstance(distinct, exp.Distinct) and distinct.args.get("on"))
-        and all(given(join) <= {"this", "on", "using", "side", "kind"} for join in joins)
+        and all(list_parts(join) <= {"this", "on", "using", "side", "kind"} for join in joins)
         and all(join.kind in ("", "INNER", "OUTER", "CROSS") for join in joins)
         and not any(isinstance(node, _UNUSUAL) for node in own(select))
     )
 
 
-def given(node: exp.Expr) -> set[str]:
+def list_parts(node: exp.Expr) -> set[str]:
     """The parts that a node has."""
     return {key for key, value in node.args.items() if value}
 

@@ -25,11 +25,11 @@ from caladan.engines.interface import Table
 from caladan.engines.spark.columns.nested import outward
 from caladan.engines.spark.session.connect import is_connect, when_unused
 from caladan.engines.spark.session.failures import quietly, said
-from caladan.engines.spark.session.session import beside, created, moved
+from caladan.engines.spark.session.session import beside, create_frame, move_frame
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
 from caladan.program.diagnostics import SourceText
-from caladan.sql.engine import Frame, FrameColumn, apart, generate, key_of, no_type, refused
+from caladan.sql.engine import Frame, FrameColumn, apart, generate, key_of, no_type, refuse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,9 +69,9 @@ class SparkSQL:
     def table(self, data: pa.Table | DataFrame) -> Frame:
         """An Arrow table, or a DataFrame of any session."""
         if isinstance(data, DataFrame):
-            frame = moved(data, self.child)
+            frame = move_frame(data, self.child)
         else:
-            frame = created(self.child, data)
+            frame = create_frame(self.child, data)
         return self._frame(frame)
 
     def held(self, table: Table) -> Frame:
@@ -93,7 +93,7 @@ class SparkSQL:
                 found = self.child.sql(text.sql, args=dict(text.values) or None)
                 return self._frame(found, tree)
         except (PySparkException, Py4JError) as problem:
-            raise refused(_message(problem), tree, self._written) from None
+            raise refuse(_message(problem), tree, self._written) from None
         finally:
             drop = partial(_drop, self.child, tuple(names))
             if found is not None and is_connect(self.child):  # a query is text until it runs
@@ -113,7 +113,7 @@ class SparkSQL:
             with quietly():
                 row = numbered.agg(*tests).collect()[0]
         except (PySparkException, Py4JError) as problem:
-            raise refused(_message(problem), frame.tree, self._written) from None
+            raise refuse(_message(problem), frame.tree, self._written) from None
         return [frame.columns[i].name for i in open_ if row[f"c{i}"]]
 
     def source(self, frame: Frame, hint: Hint | None) -> Source:
@@ -183,7 +183,7 @@ class SqlTable:
 
     def spark(self, session: Any) -> DataFrame:
         """The rows as a DataFrame of a session."""
-        return moved(self.frame, session)
+        return move_frame(self.frame, session)
 
     def close(self) -> None:
         """There is nothing to let go of."""
@@ -193,7 +193,7 @@ class SqlTable:
             with quietly():
                 return work()
         except (PySparkException, Py4JError) as problem:
-            raise refused(_message(problem), self.tree, self.written) from None
+            raise refuse(_message(problem), self.tree, self.written) from None
 
 
 def _child(session: SparkSession) -> SparkSession:

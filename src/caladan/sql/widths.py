@@ -19,13 +19,13 @@ from caladan.sql.digits import (
     DOUBLE,
     LONG,
     MOST_DIGITS,
-    Width,
-    adjusted,
-    calculated,
+    SqlType,
+    adjust,
+    calculate_width,
     common,
     literal,
-    rounded,
-    spelled,
+    parse_width,
+    round_width,
     words,
 )
 from caladan.sql.engine import Frame, key_of
@@ -101,12 +101,12 @@ _WITH_UNITS: Final = ("date_add", "dateadd", "datediff", "date_diff")
 _COMMON: Final = frozenset(words("coalesce nvl ifnull greatest least nvl2"))
 
 
-class Widths:
+class QueryTypes:
     """Types of the expressions of a query, over frames."""
 
     def __init__(self, frames: Mapping[str, Frame]) -> None:
         self._frames = frames
-        self._known = ByIdentity[exp.Expr, "Width | None"]()
+        self._known = ByIdentity[exp.Expr, "SqlType | None"]()
 
     def are_around(self, tree: exp.Expr) -> bool:
         """Whether a query has anything to do with decimals or floats."""
@@ -114,21 +114,21 @@ class Widths:
             column.name.lower()
             for frame in self._frames.values()
             for column in frame.columns
-            if (found := spelled(column.spelled)) and found.kind in ("decimal", "float")
+            if (found := parse_width(column.spelled)) and found.kind in ("decimal", "float")
         }
         return any(_is_about(node, names) for node in tree.walk())
 
-    def type(self, node: exp.Expr) -> Width | None:
+    def type(self, node: exp.Expr) -> SqlType | None:
         """The type of an expression, None where it cannot be told."""
         if node not in self._known:
             self._known[node] = None  # a view that reads itself has no type
             self._known[node] = self._type(node)
         return self._known[node]
 
-    def _type(self, node: exp.Expr) -> Width | None:
+    def _type(self, node: exp.Expr) -> SqlType | None:
         match node:
             case exp.Neg(this=exp.Literal(this=str(text))) if text == str(2**31):
-                return Width("integer", len(text))
+                return SqlType("integer", len(text))
             case exp.Paren() | exp.Alias() | exp.Neg() | exp.Filter() | exp.Window():
                 return self.type(node.this)
             case exp.WithinGroup() | exp.IgnoreNulls() | exp.RespectNulls():
@@ -136,9 +136,9 @@ class Widths:
             case exp.Literal():
                 return literal(node)
             case exp.Null():
-                return Width("null")
+                return SqlType("null")
             case exp.Cast():
-                return spelled(node.to.sql(dialect="spark"))
+                return parse_width(node.to.sql(dialect="spark"))
             case exp.Column():
                 return self._column(node)
             case exp.Subquery() | exp.Select():
@@ -151,32 +151,32 @@ class Widths:
                 return common([self.type(each) for each in _results(node)])
             case exp.Extract():
                 is_second = node.this.name.upper() in ("SECOND", "SECONDS", "SEC", "S")
-                return Width("decimal", 8, 6) if is_second else Width("integer")
+                return SqlType("decimal", 8, 6) if is_second else SqlType("integer")
             case exp.Predicate() | exp.Connector() | exp.Not() | exp.Boolean():
-                return Width("boolean")
+                return SqlType("boolean")
             case exp.DPipe() | exp.Concat():
-                return Width("string")
+                return SqlType("string")
             case exp.Func():
                 return self._function(node)
             case _:
                 return None
 
-    def _arithmetic(self, node: exp.Expr) -> Width | None:
+    def _arithmetic(self, node: exp.Expr) -> SqlType | None:
         for side, step in ((node.this, node.expression), (node.expression, node.this)):
             if isinstance(step, exp.Interval):
                 unit = step.args.get("unit")
                 is_timed = unit is not None and unit.name.upper().rstrip("S") in _TIMED
-                return Width("timestamp") if is_timed else self.type(side)
-        return calculated(node, self.type(node.this), self.type(node.expression))
+                return SqlType("timestamp") if is_timed else self.type(side)
+        return calculate_width(node, self.type(node.this), self.type(node.expression))
 
-    def _function(self, node: exp.Func) -> Width | None:
-        name = called(node)
+    def _function(self, node: exp.Func) -> SqlType | None:
+        name = read_name(node)
         arguments = list(arguments_of(node))
         first = self.type(arguments[0]) if arguments else None
         if name in _WITH_UNITS and len(arguments) == 3:
-            return Width("long" if "diff" in name else "timestamp")
+            return SqlType("long" if "diff" in name else "timestamp")
         if name in _GIVEN:
-            return Width(_GIVEN[name])
+            return SqlType(_GIVEN[name])
         if name in _SAME:
             return first
         if name in _COMMON:
@@ -186,23 +186,23 @@ class Widths:
             return None
         if name == "sum":
             if first.is_decimal:
-                return Width("decimal", min(MOST_DIGITS, first.digits + 10), first.scale)
+                return SqlType("decimal", min(MOST_DIGITS, first.digits + 10), first.scale)
             return LONG if first.is_whole else DOUBLE
         if name in ("avg", "mean"):
             if not first.is_decimal:
                 return DOUBLE
             digits, scale = first.digits + 4, first.scale + 4
-            return Width("decimal", min(MOST_DIGITS, digits), min(MOST_DIGITS, scale))
+            return SqlType("decimal", min(MOST_DIGITS, digits), min(MOST_DIGITS, scale))
         if name in ("floor", "ceil", "ceiling"):
-            whole = Width("decimal", first.digits - first.scale + 1, 0)
-            return adjusted(whole) if first.is_decimal else LONG
+            whole = SqlType("decimal", first.digits - first.scale + 1, 0)
+            return adjust(whole) if first.is_decimal else LONG
         if name == "round":
-            return rounded(first, arguments[1] if len(arguments) > 1 else None)
+            return round_width(first, arguments[1] if len(arguments) > 1 else None)
         if name in ("pmod", "mod") and len(arguments) == 2:
-            return calculated(exp.Mod(), first, self.type(arguments[1]))
+            return calculate_width(exp.Mod(), first, self.type(arguments[1]))
         return None
 
-    def _column(self, column: exp.Column) -> Width | None:
+    def _column(self, column: exp.Column) -> SqlType | None:
         query = column.find_ancestor(exp.Select)
         while query is not None:
             for source in _sources(query):
@@ -213,14 +213,16 @@ class Widths:
             query = query.find_ancestor(exp.Select)
         return None
 
-    def _output(self, source: exp.Expr, name: str, around: exp.Expr) -> Width | None:
+    def _output(self, source: exp.Expr, name: str, around: exp.Expr) -> SqlType | None:
         """The type of a column that a table or a query gives."""
         if isinstance(source, exp.Table):
             query = _view(source, around)
             if query is None:
                 frame = self._frames.get(key_of(source))
                 columns = frame.columns if frame else ()
-                return next((spelled(c.spelled) for c in columns if c.name.lower() == name), None)
+                return next(
+                    (parse_width(c.spelled) for c in columns if c.name.lower() == name), None
+                )
             columns = query.args["alias"].columns
             return self._selected(query.this, name, [c.name.lower() for c in columns])
         alias = source.args.get("alias")
@@ -228,7 +230,7 @@ class Widths:
             source, name, [c.name.lower() for c in alias.columns] if alias else []
         )
 
-    def _selected(self, source: exp.Expr, name: str, columns: list[str]) -> Width | None:
+    def _selected(self, source: exp.Expr, name: str, columns: list[str]) -> SqlType | None:
         query = source.unnest()
         if isinstance(query, exp.SetOperation):
             one = self._selected(query.this, name, columns)
@@ -252,7 +254,7 @@ class Widths:
 
 def kind_of(text: str) -> str | None:
     """The kind of values of a type, None where it is not known."""
-    found = spelled(text)
+    found = parse_width(text)
     return None if found is None else found.kind
 
 
@@ -261,7 +263,7 @@ def given_by(name: str) -> str | None:
     return _GIVEN.get(name)
 
 
-def called(node: exp.Expr) -> str:
+def read_name(node: exp.Expr) -> str:
     """The name of a function as Spark has it, in lower case."""
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
         return str(node.name if isinstance(node.this, exp.Identifier) else node.this).lower()
@@ -283,7 +285,7 @@ def _is_about(node: exp.Expr, names: set[str]) -> bool:
         return node.name.lower() in names
     if isinstance(node, exp.DataType):
         return node.is_type("decimal", "float")
-    return isinstance(node, exp.Extract) or called(node) in ("date_part", "datepart", "float")
+    return isinstance(node, exp.Extract) or read_name(node) in ("date_part", "datepart", "float")
 
 
 def _results(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -42,7 +42,7 @@ from caladan.ticks.extent import Extent, Fact
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Contents: TypeAlias = dict[Any, Fact]
+KeyedFacts: TypeAlias = dict[Any, Fact]
 
 
 class BulkClique:
@@ -72,13 +72,13 @@ class BulkClique:
             return "a relation has no columns"
         return ""
 
-    def evaluate(self) -> dict[str, Contents] | None:
+    def evaluate(self) -> dict[str, KeyedFacts] | None:
         """What the relations of the clique hold, from what it reads; None if values do not fit."""
         base = {_base(name): each.base for name, each in self._own.items()}
         read = {name: each.contents for name, each in self._read.items()}
         given = {name: facts for name, facts in {**read, **base}.items() if facts}
         rules = self._fed(given)
-        made: dict[str, Contents] = {name: {} for name in self._own}
+        made: dict[str, KeyedFacts] = {name: {} for name in self._own}
         if rules:
             values = _NumberedValues() if self._by_number else _PlainValues()
             try:
@@ -90,7 +90,7 @@ class BulkClique:
                 found = _run(program, tables)
             except (CaladanError, ArithmeticError, Unfit):
                 return None  # ticks know what to say, or do without 64 bits
-            with _uncollected():
+            with _pause_collection():
                 for name, table in found.items():
                     made[name] = _contents(values.columns(table))
         self.runs += 1
@@ -121,12 +121,12 @@ class _NumberedValues:
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
 
-    def tables(self, given: Mapping[str, Contents]) -> dict[str, TypedTable]:
+    def tables(self, given: Mapping[str, KeyedFacts]) -> dict[str, TypedTable]:
         import pyarrow as pa
 
         found: dict[str, TypedTable] = {}
         for name, contents in given.items():
-            arrays = [pa.array(self._taken(values), pa.int64()) for values in _listed(contents)]
+            arrays = [pa.array(self._taken(values), pa.int64()) for values in _list_facts(contents)]
             columns = tuple(Column(f"c{i}", Type.LONG) for i in range(len(arrays)))
             found[name] = (columns, pa.table({f"c{i}": each for i, each in enumerate(arrays)}))
         return found
@@ -143,7 +143,7 @@ class _NumberedValues:
                 return Constant(self._numbers.setdefault(node.value, len(self._numbers)))
             return None
 
-        return replace_in(_written(rule), change)
+        return replace_in(_write_rule(rule), change)
 
     def columns(self, table: pa.Table) -> list[list[Any]]:
         import numpy as np
@@ -156,14 +156,14 @@ class _NumberedValues:
 class _PlainValues:
     """Columns of whole numbers or of text."""
 
-    def tables(self, given: Mapping[str, Contents]) -> dict[str, TypedTable]:
+    def tables(self, given: Mapping[str, KeyedFacts]) -> dict[str, TypedTable]:
         import pyarrow as pa
 
         found: dict[str, TypedTable] = {}
         for name, contents in given.items():
             columns: list[Column] = []
             arrays: dict[str, pa.Array] = {}
-            for i, values in enumerate(_listed(contents)):
+            for i, values in enumerate(_list_facts(contents)):
                 kinds = set(map(type, values))
                 if kinds not in ({int}, {str}):
                     raise Unfit
@@ -177,7 +177,7 @@ class _PlainValues:
         return found
 
     def rule(self, rule: CoreRule) -> Rule:
-        return _written(rule)
+        return _write_rule(rule)
 
     def columns(self, table: pa.Table) -> list[list[Any]]:
         return [column.to_pylist() for column in table.columns]
@@ -204,17 +204,17 @@ def _base(name: str) -> str:
     return f"{name} base"
 
 
-def _listed(contents: Contents) -> list[tuple[Any, ...]]:
+def _list_facts(contents: KeyedFacts) -> list[tuple[Any, ...]]:
     return list(zip(*contents.values(), strict=True))
 
 
-def _contents(columns: Sequence[list[Any]]) -> Contents:
+def _contents(columns: Sequence[list[Any]]) -> KeyedFacts:
     facts: list[Fact] = list(zip(*columns, strict=True))
     return dict(zip(columns[0] if len(columns) == 1 else facts, facts, strict=True))
 
 
 @contextmanager
-def _uncollected() -> Generator[None]:
+def _pause_collection() -> Generator[None]:
     """A while without garbage collection, which would go through every new fact again and again."""
     enabled = gc.isenabled()
     gc.disable()
@@ -225,7 +225,7 @@ def _uncollected() -> Generator[None]:
             gc.enable()
 
 
-def _written(rule: CoreRule) -> Rule:
+def _write_rule(rule: CoreRule) -> Rule:
     """A core rule as it would be written."""
     atoms = tuple(Atom(atom.relation, atom.arguments, atom.negated) for atom in rule.atoms)
     return Rule(Head(rule.head, rule.arguments), (*atoms, *rule.comparisons))

@@ -28,13 +28,13 @@ from enum import Enum
 from typing import Any
 
 from caladan.analysis.core import CoreRule
-from caladan.language.bloom.folds import FoldState, running
+from caladan.language.bloom.folds import FoldState, initial_state
 from caladan.language.bloom.schema import CollectionKind, Schema
-from caladan.language.bloom.values import frozen, ordered
+from caladan.language.bloom.values import freeze, order_key
 from caladan.program import Aggregate, Folding, Variable
 from caladan.program.diagnostics import CaladanError
-from caladan.ticks.extent import Change, Desired, Earlier, Extent, Fact, Inconsistent, picker
-from caladan.ticks.plans import Evaluate, Plan, evaluator, failure, without
+from caladan.ticks.extent import Desired, Earlier, Extent, Fact, Inconsistent, TickChange, picker
+from caladan.ticks.plans import EvaluateTerm, Plan, evaluator, failure, without
 
 Facts = Sequence[Fact]
 
@@ -150,13 +150,13 @@ class SeededRule:
                 first.setdefault(argument.name, i)
         self._variables = [first[name] for name in names]
 
-    def losses(self, change: Change) -> Iterable[Fact]:
+    def losses(self, change: TickChange) -> Iterable[Fact]:
         """Ways to derive facts that are gone."""
         if not self.atom.negated:
             return self.plan.run(change.removed) if change.removed else ()
         return self.plan.run(self._flipped(change.added, change.removed))
 
-    def gains(self, change: Change) -> Iterable[Fact]:
+    def gains(self, change: TickChange) -> Iterable[Fact]:
         """Ways to derive facts that are new."""
         if not self.atom.negated:
             return self._gaining.run(change.added) if change.added else ()
@@ -305,11 +305,11 @@ class DerivingElement(CollectionElement):
     def start(self, base: Mapping[str, Desired]) -> None:
         """A tick begins, with changes of base facts."""
 
-    def told(self, delta: SeededRule | None, change: Change) -> None:
+    def told(self, delta: SeededRule | None, change: TickChange) -> None:
         """A relation that it reads has changed, in the atom of a delta rule if it has rules."""
         raise NotImplementedError
 
-    def finish(self) -> dict[str, Change]:
+    def finish(self) -> dict[str, TickChange]:
         """Make contents true; what has changed by that."""
         raise NotImplementedError
 
@@ -347,7 +347,7 @@ class DerivedElement(DerivingElement):
             self.keys = self.extent.based(desired)
             self.is_dirty = True
 
-    def told(self, delta: SeededRule | None, change: Change) -> None:
+    def told(self, delta: SeededRule | None, change: TickChange) -> None:
         self.is_dirty = True
         assert delta is not None
         rule = delta.element
@@ -372,7 +372,7 @@ class DerivedElement(DerivingElement):
         """About how much work it is to start over."""
         return len(self.extent.derived) + sum(rule.cost() for rule in self.rules)
 
-    def finish(self) -> dict[str, Change]:
+    def finish(self) -> dict[str, TickChange]:
         if self.is_invalid:
             self.invalidated += 1
         if self.is_fleeting:
@@ -382,13 +382,13 @@ class DerivedElement(DerivingElement):
             try:
                 for rule in self._fleeting:
                     rule.replace()
-                extent.counted(_summed(self.rules), self.keys)
+                extent.counted(_count_derivations(self.rules), self.keys)
                 self.repaired += 1
             except Inconsistent:
                 self.rebuild = self.is_lost = True
         if self.rebuild:
             self._start_over()
-        return {extent.name: Change(*extent.apply(extent.settled(self.keys)))}
+        return {extent.name: TickChange(*extent.apply(extent.settled(self.keys)))}
 
     def _start_over(self) -> None:
         self.rebuilt += 1
@@ -406,9 +406,9 @@ class DerivedElement(DerivingElement):
             rule.pending = dict(Counter(facts))
             if rule.is_fleeting:
                 rule.made = facts
-        extent.counted(_summed(self.rules), keys)
+        extent.counted(_count_derivations(self.rules), keys)
 
-    def _clear_and_derive(self) -> dict[str, Change]:
+    def _clear_and_derive(self) -> dict[str, TickChange]:
         """Hold what this tick's facts derive; what is not invalid keeps what it had."""
         self.rebuild = True
         self.rebuilt += 1
@@ -420,7 +420,7 @@ class DerivedElement(DerivingElement):
                 k = key(fact)
                 old = contents.get(k)
                 contents[k] = fact if old is None else joined(old, fact)
-        return {extent.name: Change(*extent.become(contents))}
+        return {extent.name: TickChange(*extent.become(contents))}
 
     def reset(self) -> None:
         super().reset()
@@ -431,7 +431,7 @@ class DerivedElement(DerivingElement):
                 rule.pending = {}
 
 
-def _summed(rules: Sequence[RuleElement]) -> dict[Fact, int]:
+def _count_derivations(rules: Sequence[RuleElement]) -> dict[Fact, int]:
     """How many more or fewer ways there are to derive facts by all rules."""
     if len(rules) == 1:
         return rules[0].pending
@@ -463,7 +463,7 @@ class GroupElement(DerivingElement):
         self._by = [evaluator(each, slots) for each in by]
         self._columns = tuple(slots[a.name] for a in by if isinstance(a, Variable))
         self._is_looked_up = len(self._columns) == len(by)
-        self._folds: list[tuple[Aggregate, list[Evaluate]]] = [
+        self._folds: list[tuple[Aggregate, list[EvaluateTerm]]] = [
             (a, [evaluator(term, slots) for term in a.terms])
             for a in rule.arguments
             if isinstance(a, Aggregate)
@@ -472,17 +472,17 @@ class GroupElement(DerivingElement):
             isinstance(a, Folding) and a.function == "reduce" for a, _ in self._folds
         )
         self._groups: dict[Fact, tuple[list[int], list[FoldState]]] = {}
-        self._change = Change()
+        self._change = TickChange()
 
-    def told(self, delta: SeededRule | None, change: Change) -> None:
+    def told(self, delta: SeededRule | None, change: TickChange) -> None:
         self.is_dirty = True
         self._change = change
 
     def reset(self) -> None:
         super().reset()
-        self._change = Change()
+        self._change = TickChange()
 
-    def finish(self) -> dict[str, Change]:
+    def finish(self) -> dict[str, TickChange]:
         try:
             return self._finish()
         except CaladanError:
@@ -490,7 +490,7 @@ class GroupElement(DerivingElement):
         except Exception as problem:
             raise failure(self.rule, problem) from problem
 
-    def _finish(self) -> dict[str, Change]:
+    def _finish(self) -> dict[str, TickChange]:
         change = self._change
         if self.is_invalid:
             self.invalidated += 1
@@ -512,11 +512,11 @@ class GroupElement(DerivingElement):
                 touched[self._add(fact)] = None
         else:
             self.repaired += 1
-            self._repair(change if self.is_invalid else Change((), change.added), touched)
+            self._repair(change if self.is_invalid else TickChange((), change.added), touched)
         desired: Desired = {g[0] if len(g) == 1 else g: self._row(g) for g in touched}
-        return {self.extent.name: Change(*self.extent.apply(desired))}
+        return {self.extent.name: TickChange(*self.extent.apply(desired))}
 
-    def _repair(self, change: Change, touched: dict[Fact, None]) -> None:
+    def _repair(self, change: TickChange, touched: dict[Fact, None]) -> None:
         anew: dict[Fact, None] = {}
         for fact in change.removed:
             group = self._group(fact)
@@ -549,7 +549,7 @@ class GroupElement(DerivingElement):
         return [fact for fact in self.source.extent.scan() if self._group(fact) == group]
 
     def _group(self, fact: Fact) -> Fact:
-        return tuple([frozen(value(fact)) for value in self._by])
+        return tuple([freeze(value(fact)) for value in self._by])
 
     def _add(self, fact: Fact) -> Fact:
         group = self._group(fact)
@@ -563,9 +563,9 @@ class GroupElement(DerivingElement):
 
     def _started(self) -> list[FoldState]:
         return [
-            running(a.function, a.code, a.initial)
+            initial_state(a.function, a.code, a.initial)
             if isinstance(a, Folding)
-            else running(a.function, None, None)
+            else initial_state(a.function, None, None)
             for a, _ in self._folds
         ]
 
@@ -573,7 +573,7 @@ class GroupElement(DerivingElement):
         if group not in self._groups and not self._default:
             return None
         states = self._groups[group][1] if group in self._groups else self._started()
-        return (*group, *(frozen(state.value) for state in states))
+        return (*group, *(freeze(state.value) for state in states))
 
 
 class IndexElement(DerivingElement):
@@ -593,17 +593,17 @@ class IndexElement(DerivingElement):
         self._order = [evaluator(term, slots) for term in number.terms]
         self._is_reversed = bool(number.initial)
         self._buffer: dict[Fact, None] = {}
-        self._change = Change()
+        self._change = TickChange()
 
-    def told(self, delta: SeededRule | None, change: Change) -> None:
+    def told(self, delta: SeededRule | None, change: TickChange) -> None:
         self.is_dirty = True
         self._change = change
 
     def reset(self) -> None:
         super().reset()
-        self._change = Change()
+        self._change = TickChange()
 
-    def finish(self) -> dict[str, Change]:
+    def finish(self) -> dict[str, TickChange]:
         buffer, change, order = self._buffer, self._change, self._order
         if self.is_invalid:
             self.invalidated += 1
@@ -621,10 +621,10 @@ class IndexElement(DerivingElement):
         buffer.update(dict.fromkeys(facts))
 
         def place(fact: Fact) -> Any:
-            return [ordered(value(fact)) for value in order], ordered(fact)
+            return [order_key(value(fact)) for value in order], order_key(fact)
 
         desired: Desired = dict.fromkeys(self.extent.contents)
         for number, fact in enumerate(sorted(buffer, key=place, reverse=self._is_reversed)):
             row = (*fact, number)
             desired[self.extent.key(row)] = row
-        return {self.name: Change(*self.extent.apply(desired))}
+        return {self.name: TickChange(*self.extent.apply(desired))}

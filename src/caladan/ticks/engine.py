@@ -28,7 +28,7 @@ from caladan.ticks.elements import (
     RuleElement,
     SeededRule,
 )
-from caladan.ticks.extent import Change, Desired, Extent, Fact
+from caladan.ticks.extent import Desired, Extent, Fact, TickChange
 from caladan.ticks.invalidation import Scheme, prepare_invalidation_scheme
 from caladan.ticks.recursion import CliqueElement
 from caladan.ticks.wiring import TickProgram
@@ -114,7 +114,7 @@ class TickEngine:
         self._holding: list[DerivingElement] = []
         """What holds facts of one tick, and has to be visited in the next."""
         self._is_broken = True
-        self.changes: dict[str, Change] = {}
+        self.changes: dict[str, TickChange] = {}
         self.rebuilt: list[str] = []
         self.repaired: list[str] = []
         self.bulk: list[str] = []
@@ -262,7 +262,7 @@ class TickEngine:
         self._is_broken = False
 
     def _undo(
-        self, undo: list[tuple[Extent, Any, Fact | None]], changes: Mapping[str, Change]
+        self, undo: list[tuple[Extent, Any, Fact | None]], changes: Mapping[str, TickChange]
     ) -> None:
         """Put facts back; how they were derived is found out anew by the next tick."""
         for extent, key, fact in reversed(undo):
@@ -288,7 +288,7 @@ class TickEngine:
         for name in self.changes:
             self.extents[name].change = _NOTHING
         base, negated = self._base(handed, clock, undo)
-        changes: dict[str, Change] = {}
+        changes: dict[str, TickChange] = {}
         self.changes = changes
         nodes = self.nodes
         if self.safe or self._is_broken:
@@ -306,7 +306,7 @@ class TickEngine:
                 self._nodes_of[name].start({name: base[name]})
         for name, desired in base.items():
             if name in self._given:
-                self._tell(name, Change(*self.extents[name].apply(desired)))
+                self._tell(name, TickChange(*self.extents[name].apply(desired)))
                 if self._woken[name]:
                     self._wake(name)
         self.rebuilt, self.repaired, self.bulk = [], [], []
@@ -348,7 +348,9 @@ class TickEngine:
             given = clocked if name == CLOCK else handed.get(name)
             left = self._left(name, given)
             if extent.persists:
-                desired = {} if given is None and left is None else _stored(extent, given, left)
+                desired = (
+                    {} if given is None and left is None else _apply_changes(extent, given, left)
+                )
             elif given is None and name not in emptied and not self._is_broken:
                 desired = {} if left is None else self._changed(extent, name)
             else:
@@ -410,7 +412,7 @@ class TickEngine:
                 desired[key] = extent.joined(old, fact)
         return desired
 
-    def _tell(self, name: str, change: Change) -> None:
+    def _tell(self, name: str, change: TickChange) -> None:
         if change:
             self.changes[name] = self.extents[name].change = change
             if change.removed and not (self.safe or self._collections[name].is_invalid):
@@ -456,10 +458,10 @@ class TickEngine:
 
 
 _DUE: tuple[Time, ...] = ("next", "delete", "upsert")
-_NOTHING = Change()
+_NOTHING = TickChange()
 
 
-def _stored(extent: Extent, given: Edits | None, due: Edits | None) -> Desired:
+def _apply_changes(extent: Extent, given: Edits | None, due: Edits | None) -> Desired:
     """What becomes of the facts of a table: deletes, then upserts, then inserts."""
     base, key = extent.base, extent.key
     desired: Desired = {}

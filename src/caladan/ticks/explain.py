@@ -91,7 +91,7 @@ def calm(wired: TickProgram, handed: Handed | None = None) -> Calm:
     handed = handed or {}
     points = tuple(dict.fromkeys((*_points(wired), *_edits(handed))))
     upstream = _upstream(wired)
-    arriving = _arriving(wired, handed)
+    arriving = _list_arriving(wired, handed)
     tainted = {point.relation for point in points}
     owners = {_owner(point.relation, wired) for point in points}
     monotone = tuple(
@@ -108,7 +108,7 @@ def calm(wired: TickProgram, handed: Handed | None = None) -> Calm:
     return Calm(monotone, points, coordinate, _together(wired, arriving))
 
 
-def _arriving(wired: TickProgram, handed: Handed) -> list[str]:
+def _list_arriving(wired: TickProgram, handed: Handed) -> list[str]:
     """Collections whose facts come from outside; inputs that a rule of another module fills don't.
 
     A channel or a loopback has facts that were sent, so rules that send to it do not count.
@@ -260,10 +260,10 @@ def explain(
             help=did_you_mean(stage, names) or f"the stages are {', '.join(names)}",
         )
     shown: dict[str, Callable[[], str]] = {
-        "relations": lambda: relations(_used(wired)),
+        "relations": lambda: relations(_list_used(wired)),
         "rules": lambda: rules(wired.program),
-        "pcg": lambda: pcg(_compiled(wired)),
-        "operators": lambda: operators(_compiled(wired)),
+        "pcg": lambda: pcg(_compile(wired)),
+        "operators": lambda: operators(_compile(wired)),
         "delta": lambda: delta(engine),
         "ticks": lambda: ticks(engine),
         "calm": lambda: report(wired, handed),
@@ -275,7 +275,7 @@ def explain(
     )
 
 
-def _compiled(wired: TickProgram) -> Compiled:
+def _compile(wired: TickProgram) -> Compiled:
     """What the compiler makes of one tick: the rules as they were wired, of values of any type."""
     derived = {rule.head for rule in wired.rules}
     infos = {
@@ -289,17 +289,17 @@ def _compiled(wired: TickProgram) -> Compiled:
         )
         for name, schema in wired.schemas.items()
     }
-    cliques = tuple(replace(c, rules=tuple(map(_typed, c.rules))) for c in wired.cliques)
-    checked = Checked(infos, tuple(map(_typed, wired.rules)), cliques, (), facts={})
+    cliques = tuple(replace(c, rules=tuple(map(_type_rule, c.rules))) for c in wired.cliques)
+    checked = Checked(infos, tuple(map(_type_rule, wired.rules)), cliques, (), facts={})
     request = Request(wired.program, {}, {}, demand=False, wanted=tuple(sorted(derived)))
     return compile_checked(checked, request)
 
 
-def _typed(rule: CoreRule) -> CoreRule:
+def _type_rule(rule: CoreRule) -> CoreRule:
     return replace(rule, types={v: Type.OBJECT for a in rule.atoms for v in a.variables})
 
 
-def _used(wired: TickProgram) -> Iterable[Schema]:
+def _list_used(wired: TickProgram) -> Iterable[Schema]:
     """The schemas, without a clock that no rule reads."""
     read = {atom.relation for rule in wired.rules for atom in rule.atoms}
     return (s for n, s in wired.schemas.items() if n in read or s.kind is not CollectionKind.CLOCK)
@@ -425,7 +425,7 @@ def _taking_back(element: Element) -> str:
 
 def _decision(element: Element) -> str:
     if isinstance(element, CollectionElement):
-        return f"{element.decision.value}; {_taken(element.repaired, element.rebuilt)}"
+        return f"{element.decision.value}; {_describe_taken(element.repaired, element.rebuilt)}"
     return f"{element.decision.value}; rescanned {element.rescanned} times so far"
 
 
@@ -435,7 +435,7 @@ def _bulk(node: CliqueElement) -> str:
     return f"by columns, on the fixpoint of batch runs, {node.bulk.runs} times so far"
 
 
-def _taken(repaired: int, rebuilt: int) -> str:
+def _describe_taken(repaired: int, rebuilt: int) -> str:
     return f"repaired {repaired} times, rebuilt {rebuilt} times so far"
 
 

@@ -15,16 +15,16 @@ from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 from caladan.language.bloom.schema import CollectionKind, Schema
-from caladan.language.bloom.values import Lattice, frozen, revealed
+from caladan.language.bloom.values import Lattice, freeze, reveal
 from caladan.program.diagnostics import CaladanError, Diagnostic, Place, Span, error
 
 Fact: TypeAlias = tuple[Any, ...]
-Index: TypeAlias = dict[Any, dict[Fact, None]]
+ExtentIndex: TypeAlias = dict[Any, dict[Fact, None]]
 Desired: TypeAlias = dict[Any, Fact | None]
 
 
 @dataclass(slots=True)
-class Change:
+class TickChange:
     """What a relation lost and gained in a tick."""
 
     removed: Sequence[Fact] = ()
@@ -64,7 +64,7 @@ class KeyViolation(CaladanError):
         self, name: str, keys: str, old: Fact, new: Fact, place: Span | Place | None = None
     ) -> None:
         self.collection, self.facts = name, (old, new)
-        shown = " and ".join(repr(revealed(fact)) for fact in self.facts)
+        shown = " and ".join(repr(reveal(fact)) for fact in self.facts)
         what = f"the same key ({keys})" if keys else "an empty key, which at most one fact has"
         super().__init__(
             Diagnostic(
@@ -95,8 +95,8 @@ class Extent:
         self.base: dict[Any, Fact] = {} if has_rules else self.contents
         self.derived: dict[Fact, int] = {}
         self.claims: dict[Any, dict[Fact, None]] = {}
-        self.indexes: dict[tuple[int, ...], Index] = {}
-        self.change = Change()
+        self.indexes: dict[tuple[int, ...], ExtentIndex] = {}
+        self.change = TickChange()
         """What this tick changed so far."""
         self.scans = 0
         self.scanned: list[Extent] = []  # those that a tick went through, of all extents
@@ -126,10 +126,10 @@ class Extent:
         """Values as a fact."""
         lattices = self.lattices
         if not lattices:
-            fact = tuple(map(frozen, values))
+            fact = tuple(map(freeze, values))
         else:
             fact = tuple(
-                self._lifted(i, lattices[i], value) if i in lattices else frozen(value)
+                self._lifted(i, lattices[i], value) if i in lattices else freeze(value)
                 for i, value in enumerate(values)
             )
         try:
@@ -323,7 +323,7 @@ class Extent:
         self.scans += 1
         return self.contents.values()
 
-    def index(self, positions: tuple[int, ...]) -> Index:
+    def index(self, positions: tuple[int, ...]) -> ExtentIndex:
         """Facts by the values of some columns."""
         found = self.indexes.get(positions)
         if found is None:
@@ -393,12 +393,12 @@ def key_of(width: int) -> Callable[[Fact], Any]:
 
 def picker(positions: tuple[int, ...]) -> Callable[[Fact], Any]:
     """The values of some columns; of one column, the value alone."""
-    return itemgetter(*positions) if positions else _nothing
+    return itemgetter(*positions) if positions else _empty
 
 
 def _itself(fact: Fact) -> Fact:
     return fact
 
 
-def _nothing(_: Fact) -> tuple[()]:
+def _empty(_: Fact) -> tuple[()]:
     return ()

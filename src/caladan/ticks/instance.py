@@ -27,10 +27,10 @@ from typing import Any, Self
 from caladan.language.bloom.module import Module, reserve, unknown
 from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.language.bloom.text import module
-from caladan.language.bloom.values import revealed
+from caladan.language.bloom.values import reveal
 from caladan.program.diagnostics import CaladanError, error
 from caladan.ticks.engine import Edits, Repair, TickEngine
-from caladan.ticks.extent import Change, Fact
+from caladan.ticks.extent import Fact, TickChange
 from caladan.ticks.network import Contents, Network, TickStats, Timer, local_network
 from caladan.ticks.saving import SavedState, read, write
 from caladan.ticks.wiring import TickProgram, wire
@@ -215,7 +215,7 @@ class Bloom(Module):
                 self._send(name, fact)
         for name, callbacks in list(self._callbacks.items()):
             if callbacks and (contents := engine.extents[name].contents):
-                rows = {revealed(fact) for fact in contents.values()}
+                rows = {reveal(fact) for fact in contents.values()}
                 for each in list(callbacks):
                     each(rows)
         halting = engine.extents.get("halt")
@@ -456,7 +456,7 @@ class Bloom(Module):
         self._raise_failure(is_again=False)
         schema = self._schema(name)
         with self._mutex:
-            facts = [revealed(f) for f in self._engine.extents[name].contents.values()]
+            facts = [reveal(f) for f in self._engine.extents[name].contents.values()]
         return Contents(schema, facts)
 
     def __contains__(self, name: object) -> bool:
@@ -475,7 +475,7 @@ class Bloom(Module):
             )
         extent = self._engine.extents[name]
         with self._mutex:
-            return revealed((extent.contents or extent.base)[()])[0]
+            return reveal((extent.contents or extent.base)[()])[0]
 
     def changes(self, name: str) -> tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]:
         """What the last tick added to a collection, and what it removed."""
@@ -483,8 +483,8 @@ class Bloom(Module):
         self._schema(name)
         with self._mutex:
             change = self._engine.changes.get(name)
-        change = change or Change()
-        return {revealed(f) for f in change.added}, {revealed(f) for f in change.removed}
+        change = change or TickChange()
+        return {reveal(f) for f in change.added}, {reveal(f) for f in change.removed}
 
     def delta(self, name: str) -> set[tuple[Any, ...]]:
         """What the last tick added to a collection."""

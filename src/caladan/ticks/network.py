@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from caladan.data.schema import LocalTable, column_type, empty_table
 from caladan.language.bloom.schema import CollectionKind, Schema
-from caladan.language.bloom.values import ordered
+from caladan.language.bloom.values import order_key
 from caladan.program import Column, Type
 from caladan.program.diagnostics import error
 from caladan.session.result import Relation
@@ -115,7 +115,7 @@ class Contents(Relation):
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The facts, ordered by their columns from the left."""
-        return sorted(self._facts_held, key=ordered)
+        return sorted(self._facts_held, key=order_key)
 
     @property
     def value(self) -> Any:

@@ -17,8 +17,8 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.analysis.schedule import Absent, Bind, Lookup, Step, Test, schedule
-from caladan.language.bloom.values import frozen
+from caladan.analysis.schedule import Absent, Bind, Lookup, ScheduleStep, Test, schedule
+from caladan.language.bloom.values import freeze
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -36,11 +36,11 @@ from caladan.program.diagnostics import CaladanError, error
 from caladan.program.functions import CallFailed, call
 from caladan.ticks.extent import Extent, Fact, Readable, picker
 
-Binding: TypeAlias = tuple[Any, ...]
-Batch: TypeAlias = list[Binding]
-Evaluate: TypeAlias = Callable[[Binding], Any]
-Extend: TypeAlias = Callable[[Batch], Batch]
-Pairs: TypeAlias = Callable[[Batch, Callable[[Binding, Fact], Any]], list[Any]]
+TickBinding: TypeAlias = tuple[Any, ...]
+TickBatch: TypeAlias = list[TickBinding]
+EvaluateTerm: TypeAlias = Callable[[TickBinding], Any]
+ExtendBatch: TypeAlias = Callable[[TickBatch], TickBatch]
+PairBatch: TypeAlias = Callable[[TickBatch, Callable[[TickBinding, Fact], Any]], list[Any]]
 """What a lookup finds: for each binding and each of its facts, what a function makes of both."""
 
 _REMEMBERED: Final = 10_000
@@ -62,29 +62,29 @@ class Plan:
         self._slots: dict[str, int] = {name: i for i, name in enumerate(bound)}
         self._head_extent = extents.get(rule.head)
         self.read: Sequence[Readable] = read or [extents[a.relation] for a in rule.atoms]
-        self._steps: list[Extend] = []
+        self._steps: list[ExtendBatch] = []
         self.schedule = schedule(rule, first, bound)
         steps = list(self.schedule)
         self._guards = [
             self.read[i] for i, atom in enumerate(rule.atoms) if not atom.negated and i != first
         ]
-        self.seed: Callable[[Iterable[Fact]], Batch] | None = None
+        self.seed: Callable[[Iterable[Fact]], TickBatch] | None = None
         if first is not None:
             position = next(i for i, s in enumerate(steps) if s == Lookup(first))
             self.seed = self._seeding(rule.atoms[first], steps[:position])
             steps = steps[position + 1 :]
-        arguments = tuple(_fed(argument) for argument in rule.arguments)
+        arguments = tuple(_feed(argument) for argument in rule.arguments)
         last = steps.pop() if steps and isinstance(steps[-1], Lookup) else None
         for step in steps:
             self._steps.append(self._step(step))
-        self._head: Callable[[Batch], Iterable[Fact]]
+        self._head: Callable[[TickBatch], Iterable[Fact]]
         if isinstance(last, Lookup):
             found, width = self._lookup(last.index), len(self._slots)
             pairs, takes = found
             if (made := self._paired(arguments, width - len(takes), takes)) is not None:
                 self._head = lambda batch: pairs(batch, made)
                 return
-            self._steps.append(_extended(pairs, takes))
+            self._steps.append(_extend(pairs, takes))
         self._head = self._heading(arguments)
 
     def run(self, given: Iterable[Any]) -> Iterable[Fact]:
@@ -106,7 +106,9 @@ class Plan:
 
     # ── Steps ────────────────────────────────────────────────────────────────────────────────────
 
-    def _seeding(self, atom: CoreAtom, before: Sequence[Step]) -> Callable[[Iterable[Fact]], Batch]:
+    def _seeding(
+        self, atom: CoreAtom, before: Sequence[ScheduleStep]
+    ) -> Callable[[Iterable[Fact]], TickBatch]:
         """Bindings from facts of an atom; what needs none (constants, absence) goes before."""
         early = [self._step(step) for step in before]
         known, tests, takes = self._atom(atom)
@@ -116,8 +118,8 @@ class Plan:
         take = _tuples(takes)
         keys = [(p, _constant(part)) for p, part in known]
 
-        def seed(facts: Iterable[Fact]) -> Batch:
-            starts: Batch = [()]
+        def seed(facts: Iterable[Fact]) -> TickBatch:
+            starts: TickBatch = [()]
             for step in early:
                 starts = step(starts)
             return [
@@ -154,10 +156,10 @@ class Plan:
             self._slots[name] = len(self._slots)
         return known, tests, tuple(takes)
 
-    def _step(self, step: Step) -> Extend:
+    def _step(self, step: ScheduleStep) -> ExtendBatch:
         match step:
             case Lookup():
-                return _extended(*self._lookup(step.index))
+                return _extend(*self._lookup(step.index))
             case Absent():
                 return self._absent(step.index)
             case Test():
@@ -165,13 +167,13 @@ class Plan:
             case Bind():
                 return self._bind(step)
 
-    def _lookup(self, place: int) -> tuple[Pairs, tuple[int, ...]]:
+    def _lookup(self, place: int) -> tuple[PairBatch, tuple[int, ...]]:
         """The pairs that a lookup finds, and the columns of a fact that it binds."""
         extent = self.read[place]
         known, tests, takes = self._atom(self.rule.atoms[place])
         if not known:
 
-            def cross(batch: Batch, made: Callable[[Binding, Fact], Any]) -> list[Any]:
+            def cross(batch: TickBatch, made: Callable[[TickBinding, Fact], Any]) -> list[Any]:
                 facts: Iterable[Fact] = extent.scan()
                 if tests:
                     facts = [f for f in facts if all(f[p] == f[q] for p, q in tests)]
@@ -184,7 +186,7 @@ class Plan:
         if key is not None:
             checks = [(p, _constant(part)) for p, part in rest]
 
-            def fetch(batch: Batch, made: Callable[[Binding, Fact], Any]) -> list[Any]:
+            def fetch(batch: TickBatch, made: Callable[[TickBinding, Fact], Any]) -> list[Any]:
                 contents = extent.contents
                 return [
                     made(binding, fact)
@@ -198,7 +200,7 @@ class Plan:
         positions = tuple(p for p, _ in known)
         looked_up = _key([part for _, part in known])
 
-        def look_up(batch: Batch, made: Callable[[Binding, Fact], Any]) -> list[Any]:
+        def look_up(batch: TickBatch, made: Callable[[TickBinding, Fact], Any]) -> list[Any]:
             index = extent.index(positions)
             return [
                 made(binding, fact)
@@ -212,13 +214,13 @@ class Plan:
 
     def _keyed(
         self, extent: Readable, known: Sequence[tuple[int, int | Constant]]
-    ) -> tuple[Evaluate | None, Sequence[tuple[int, int | Constant]]]:
+    ) -> tuple[EvaluateTerm | None, Sequence[tuple[int, int | Constant]]]:
         """How the key of a relation is made of known columns, and those that are more than it."""
         if not 0 < extent.width <= len(known) or known[extent.width - 1][0] >= extent.width:
             return None, ()
         return _key([part for _, part in known[: extent.width]]), known[extent.width :]
 
-    def _absent(self, place: int) -> Extend:
+    def _absent(self, place: int) -> ExtendBatch:
         extent = self.read[place]
         known, _, _ = self._atom(self.rule.atoms[place])
         if not known:
@@ -227,7 +229,7 @@ class Plan:
         if own is not None:
             checks = [(p, _constant(part)) for p, part in rest]
 
-            def unkeyed(batch: Batch) -> Batch:
+            def unkeyed(batch: TickBatch) -> TickBatch:
                 contents = extent.contents
                 return [
                     binding
@@ -240,28 +242,28 @@ class Plan:
         positions = tuple(p for p, _ in known)
         key = _key([part for _, part in known])
 
-        def absent(batch: Batch) -> Batch:
+        def absent(batch: TickBatch) -> TickBatch:
             index = extent.index(positions)
             return [binding for binding in batch if index.get(key(binding)) is None]
 
         return absent
 
-    def _test(self, comparison: Comparison) -> Extend:
+    def _test(self, comparison: Comparison) -> ExtendBatch:
         holds = condition(comparison, self._slots)
         return lambda batch: [binding for binding in batch if holds(binding)]
 
-    def _bind(self, step: Bind) -> Extend:
+    def _bind(self, step: Bind) -> ExtendBatch:
         value = evaluator(step.expression, self._slots)
         self._slots[step.variable] = len(self._slots)
         if isinstance(step.expression, Function) and step.expression.each:
             return lambda batch: [
-                (*binding, frozen(item)) for binding in batch for item in value(binding)
+                (*binding, freeze(item)) for binding in batch for item in value(binding)
             ]
-        return lambda batch: [(*binding, frozen(value(binding))) for binding in batch]
+        return lambda batch: [(*binding, freeze(value(binding))) for binding in batch]
 
     def _paired(
         self, arguments: tuple[Expression, ...], width: int, takes: tuple[int, ...]
-    ) -> Callable[[Binding, Fact], Fact] | None:
+    ) -> Callable[[TickBinding, Fact], Fact] | None:
         """A fact of the head from a binding and the fact that ends it; None if it is computed."""
         if self._head_extent is not None and self._head_extent.lattices:
             return None
@@ -279,7 +281,7 @@ class Plan:
             return lambda _, fact: other(fact)
         return lambda binding, fact: one(binding) + other(fact)
 
-    def _heading(self, arguments: tuple[Expression, ...]) -> Callable[[Batch], Iterable[Fact]]:
+    def _heading(self, arguments: tuple[Expression, ...]) -> Callable[[TickBatch], Iterable[Fact]]:
         extent = self._head_extent
         lattices = {} if extent is None else extent.lattices
         if not lattices and all(isinstance(argument, Variable) for argument in arguments):
@@ -298,18 +300,18 @@ def without(rule: CoreRule, index: int) -> CoreRule:
     return replace(rule, atoms=(*rule.atoms[:index], *rule.atoms[index + 1 :]))
 
 
-def _fed(argument: Expression) -> Expression:
+def _feed(argument: Expression) -> Expression:
     """What a head column is fed with; a text rule's count has no terms."""
     if isinstance(argument, Aggregate):
         return argument.terms[-1] if argument.terms else Constant(1)
     return argument
 
 
-def _extended(pairs: Pairs, takes: tuple[int, ...]) -> Extend:
+def _extend(pairs: PairBatch, takes: tuple[int, ...]) -> ExtendBatch:
     """Bindings with what a lookup binds."""
     take = _tuples(takes)
 
-    def extend(binding: Binding, fact: Fact) -> Binding:
+    def extend(binding: TickBinding, fact: Fact) -> TickBinding:
         return binding + take(fact)
 
     return lambda batch: pairs(batch, extend)
@@ -327,7 +329,7 @@ def _tuples(positions: tuple[int, ...], width: int | None = None) -> Callable[[F
     return itemgetter(*positions)
 
 
-def _key(parts: Sequence[int | Constant]) -> Evaluate:
+def _key(parts: Sequence[int | Constant]) -> EvaluateTerm:
     """The key to look up, from slots of a binding and constants; of one column, the value alone."""
     if all(isinstance(part, int) for part in parts):
         return picker(tuple(part for part in parts if isinstance(part, int)))
@@ -337,7 +339,7 @@ def _key(parts: Sequence[int | Constant]) -> Evaluate:
     return lambda binding: tuple(value(binding) for value in values)
 
 
-def _constant(part: int | Constant) -> Evaluate:
+def _constant(part: int | Constant) -> EvaluateTerm:
     if isinstance(part, int):
         return itemgetter(part)
     value = part.value
@@ -364,7 +366,7 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def evaluator(node: Expression, slots: Mapping[str, int]) -> Evaluate:
+def evaluator(node: Expression, slots: Mapping[str, int]) -> EvaluateTerm:
     """The value of an expression for a binding."""
     match node:
         case Variable():
@@ -393,12 +395,12 @@ def evaluator(node: Expression, slots: Mapping[str, int]) -> Evaluate:
             raise AssertionError("aggregates and parameters are gone by now")
 
 
-def _opaque(node: Function, parts: Sequence[Evaluate]) -> Evaluate:
+def _opaque(node: Function, parts: Sequence[EvaluateTerm]) -> EvaluateTerm:
     """A Python function, called once for each distinct input that is remembered."""
     code = node.code
     known: dict[tuple[Any, ...], Any] = {}
 
-    def value(binding: Binding) -> Any:
+    def value(binding: TickBinding) -> Any:
         arguments = tuple([part(binding) for part in parts])
         try:
             if arguments in known:
@@ -413,7 +415,7 @@ def _opaque(node: Function, parts: Sequence[Evaluate]) -> Evaluate:
     return value
 
 
-def condition(comparison: Comparison, slots: Mapping[str, int]) -> Evaluate:
+def condition(comparison: Comparison, slots: Mapping[str, int]) -> EvaluateTerm:
     """Whether a comparison holds for a binding."""
     compare = _OPERATORS[comparison.operator]
     left, right = evaluator(comparison.left, slots), evaluator(comparison.right, slots)

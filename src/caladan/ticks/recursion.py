@@ -27,7 +27,7 @@ from caladan.ticks.elements import (
     RuleElement,
     SeededRule,
 )
-from caladan.ticks.extent import Change, Desired, Extent, Fact
+from caladan.ticks.extent import Desired, Extent, Fact, TickChange
 from caladan.ticks.plans import Plan
 
 
@@ -86,7 +86,7 @@ class CliqueElement(DerivingElement):
         super().reset()
         self._old: dict[str, dict[Any, Fact | None]] = {name: {} for name in self.names}
         """What each key had before, of those that were touched."""
-        self._news: list[tuple[SeededRule, Change]] = []
+        self._news: list[tuple[SeededRule, TickChange]] = []
         self._gains: dict[str, list[Fact]] = {name: [] for name in self.names}
         self._losses: dict[str, dict[Fact, None]] = {name: {} for name in self.names}
         self._may_be_bulk = not self.bulk.reason
@@ -109,7 +109,7 @@ class CliqueElement(DerivingElement):
                     self._gains[name].append(fact)
             extent.based(base[name])
 
-    def told(self, delta: SeededRule | None, change: Change) -> None:
+    def told(self, delta: SeededRule | None, change: TickChange) -> None:
         self.is_dirty = True
         assert delta is not None
         if self.is_fleeting or self.is_lost:
@@ -124,7 +124,7 @@ class CliqueElement(DerivingElement):
     def _takes_losses(self) -> bool:
         return any(each.is_invalid or each.persists for each in self.members)
 
-    def finish(self) -> dict[str, Change]:
+    def finish(self) -> dict[str, TickChange]:
         for each in self.members:
             each.invalidated += each.is_invalid
         if any(each.is_invalid for each in self.members):
@@ -136,7 +136,7 @@ class CliqueElement(DerivingElement):
                 extent.apply(self._old[name])
             raise
 
-    def _finish(self) -> dict[str, Change]:
+    def _finish(self) -> dict[str, TickChange]:
         lost = self._unsupported() if not self.rebuild else None
         if lost is None:
             self.rebuild = True
@@ -185,7 +185,7 @@ class CliqueElement(DerivingElement):
 
     def _rounds(
         self, delta: dict[str, list[Fact]], old: dict[str, dict[Any, Fact | None]]
-    ) -> dict[str, Change]:
+    ) -> dict[str, TickChange]:
         derived = 0
         while new := sum(map(len, delta.values())):
             derived += new
@@ -212,7 +212,7 @@ class CliqueElement(DerivingElement):
         held = sum(map(len, self.extents.values()))
         return derived > chosen.bulk and derived * chosen.bulk_share > held
 
-    def _at_once(self) -> dict[str, Change] | None:
+    def _at_once(self) -> dict[str, TickChange] | None:
         """The clique by columns; None if that cannot be."""
         self._may_be_bulk = False
         found = self.bulk.evaluate()
@@ -220,10 +220,10 @@ class CliqueElement(DerivingElement):
             return None
         self.rebuild = self.is_bulk = True
         self._count(rebuilt=1)
-        changes = {n: Change(*self.extents[n].become(facts)) for n, facts in found.items()}
+        changes = {n: TickChange(*self.extents[n].become(facts)) for n, facts in found.items()}
         return {name: change for name, change in changes.items() if change}
 
-    def _anew(self) -> dict[str, Change]:
+    def _anew(self) -> dict[str, TickChange]:
         held = sum(map(len, self.extents.values()))
         may_be_bulk = self._may_be_bulk and self._is_much(held)
         if may_be_bulk and (changes := self._at_once()) is not None:
@@ -258,8 +258,8 @@ class CliqueElement(DerivingElement):
             each.repaired += repaired
             each.rebuilt += rebuilt
 
-    def _changes(self, old: Mapping[str, Mapping[Any, Fact | None]]) -> dict[str, Change]:
-        changes: dict[str, Change] = {}
+    def _changes(self, old: Mapping[str, Mapping[Any, Fact | None]]) -> dict[str, TickChange]:
+        changes: dict[str, TickChange] = {}
         for name, before in old.items():
             contents = self.extents[name].contents
             removed: list[Fact] = []
@@ -273,7 +273,7 @@ class CliqueElement(DerivingElement):
                 if now is not None:
                     added.append(now)
             if removed or added:
-                changes[name] = Change(removed, added)
+                changes[name] = TickChange(removed, added)
         return changes
 
     # ── What was lost ────────────────────────────────────────────────────────────────────────────

@@ -54,7 +54,7 @@ def write(path: str | os.PathLike[str], state: SavedState, schemas: Mapping[str,
         rows["relation"].append(name)
         rows["facts are"].append(purpose)
         rows["columns"].append(_signature(schema))
-        rows["facts"].append(_stored(name, schema, facts))
+        rows["facts"].append(_store(name, schema, facts))
     types = [pa.string(), pa.string(), pa.string(), pa.large_binary()]
     columns = zip(rows.items(), types, strict=True)
     table = pa.table(
@@ -100,7 +100,7 @@ def read(path: str | os.PathLike[str], schemas: Mapping[str, Schema]) -> SavedSt
                     f"{target} has `{name}({columns})`, which this program does not declare so",
                     help="restore with the class that saved, or hand the facts over by insert()",
                 )
-            facts[name, purpose] = _loaded(schema, data)
+            facts[name, purpose] = _load(schema, data)
     except (
         OSError,
         ValueError,
@@ -126,7 +126,7 @@ def _signature(schema: Schema) -> str:
 # ── Facts ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _stored(name: str, schema: Schema, facts: list[Fact]) -> bytes:
+def _store(name: str, schema: Schema, facts: list[Fact]) -> bytes:
     import pyarrow as pa
 
     fields: list[pa.Field] = []
@@ -138,7 +138,7 @@ def _stored(name: str, schema: Schema, facts: list[Fact]) -> bytes:
         if array is None:
             lattice = schema.lattices.get(position)
             try:
-                texts = [json.dumps(_tagged(value, lattice)) for value in values]
+                texts = [json.dumps(_tag(value, lattice)) for value in values]
             except TypeError as problem:
                 raise error(
                     "C035", f"column {column} of `{name}` cannot be saved: {problem}"
@@ -166,7 +166,7 @@ def _plain(values: list[Any]) -> pa.Array | None:
         return None
 
 
-def _loaded(schema: Schema, data: bytes) -> list[Fact]:
+def _load(schema: Schema, data: bytes) -> list[Fact]:
     import pyarrow as pa
 
     table = pa.ipc.open_stream(data).read_all()
@@ -199,7 +199,7 @@ _TEXTS: Final[dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]]
 """Types with a text of their own, and the way there and back."""
 
 
-def _tagged(value: Any, lattice: type[Lattice] | None = None) -> Any:
+def _tag(value: Any, lattice: type[Lattice] | None = None) -> Any:
     """A value as JSON has it; TypeError for a value that cannot be saved."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
@@ -210,20 +210,20 @@ def _tagged(value: Any, lattice: type[Lattice] | None = None) -> Any:
     if kind is timedelta:
         return {"timedelta": [value.days, value.seconds, value.microseconds]}
     if kind is tuple:
-        return {"tuple": list(map(_tagged, value))}
+        return {"tuple": list(map(_tag, value))}
     if kind is frozenset:
-        return {"set": list(map(_tagged, value))}
+        return {"set": list(map(_tag, value))}
     if isinstance(value, Lattice):
         if LATTICES.get(value.word) is kind:
-            return {value.word: _tagged(value.value)}  # type: ignore[attr-defined]
+            return {value.word: _tag(value.value)}  # type: ignore[attr-defined]
         if kind is lattice:
             is_bottom = value == kind.bottom()
-            return {"bottom": True} if is_bottom else {"lattice": _tagged(value.reveal())}
+            return {"bottom": True} if is_bottom else {"lattice": _tag(value.reveal())}
     raise TypeError(f"{value!r} is of the type {kind.__name__}, for which there is no form")
 
 
 def _value(given: Any, lattice: type[Lattice] | None = None) -> Any:
-    """The value that `_tagged` wrote down."""
+    """The value that `_tag` wrote down."""
     if not isinstance(given, dict):
         if given is None or isinstance(given, bool | int | str):
             return given

@@ -111,14 +111,14 @@ class TickProgram:
 
     def due(self, name: str, time: Time) -> str | None:
         """The relation with what rules derive for a collection at a later time."""
-        made = timed(name, time)
+        made = name_timed(name, time)
         return made if made in self.schemas else None
 
 
 _NEXT = "derive it for the next tick (`+=`, @next), or read another collection"
 
 
-def timed(name: str, time: Time) -> str:
+def name_timed(name: str, time: Time) -> str:
     """The relation that holds what a later time brings to a collection."""
     return name if time == "now" else f"{name}@{time}"
 
@@ -186,7 +186,7 @@ def _declare_time(schemas: dict[str, Schema], rule: Rule) -> None:
     if rule.time == "now" or rule.head.relation not in schemas:
         return
     own = schemas[rule.head.relation]
-    name = timed(own.name, rule.time)
+    name = name_timed(own.name, rule.time)
     lattices = own.lattices
     keys = own.columns if not lattices else own.keys
     values = () if not lattices else own.values
@@ -197,7 +197,7 @@ def _declare_time(schemas: dict[str, Schema], rule: Rule) -> None:
 
 
 def _own_head(rule: Rule) -> Rule:
-    head = replace(rule.head, relation=timed(rule.head.relation, rule.time))
+    head = replace(rule.head, relation=name_timed(rule.head.relation, rule.time))
     return replace(rule, head=head, time="now")
 
 

@@ -212,7 +212,7 @@ def test_collecting_a_held_frame_says_nothing_to_the_server(
 ) -> None:
     """A collection may come while a channel is locked; it is told later, by who comes by."""
     connect.drop_unused()
-    held = connect.checkpointed(spark.range(3), StorageLevel.MEMORY_ONLY)
+    held = connect.checkpoint(spark.range(3), StorageLevel.MEMORY_ONLY)
     assert held.count() == 3
     ring: list[Any] = [held]
     ring.append(ring)  # only a collection finds it

@@ -22,7 +22,7 @@ from caladan.columns.relation import StoredRelation
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.spark.mesh import rules as rules_module
-from caladan.engines.spark.mesh.balance import Balance, JoinEstimate, expected
+from caladan.engines.spark.mesh.balance import Balance, JoinEstimate, estimate_work
 from caladan.engines.spark.mesh.messages import TaskStatus, Verdict
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.skew import HeavyValues, SkewLimits
@@ -297,7 +297,7 @@ def test_what_there_is_to_do(
         relation.flip()
     if indexed:
         met.index((1,), Version.NEW)
-    values, work = expected(JoinEstimate(1, domain, seed, ((met, 1),)))
+    values, work = estimate_work(JoinEstimate(1, domain, seed, ((met, 1),)))
     wanted = {
         value: sum(b == value for _, b in set(new)) * sum(b == value for _, b in set(others))
         for _, value in new
@@ -311,7 +311,7 @@ def test_of_many_new_facts_some_are_looked_at() -> None:
     rows = np.arange(1 << 19, dtype=np.uint32)
     seed.add([rows, np.where(rows % 2, np.uint32(7), rows)], len(rows))
     seed.flip()
-    values, work = expected(JoinEstimate(1, domain, seed, ()))
+    values, work = estimate_work(JoinEstimate(1, domain, seed, ()))
     assert len(values) <= 1 << 16
     assert int(work[values == 7].sum()) == pytest.approx(1 << 18, rel=0.01)
     assert int(work.sum()) == pytest.approx(1 << 19, rel=0.01)

@@ -27,7 +27,7 @@ from caladan.engines.spark.mesh.checkpoint import (
     CorruptFile,
     SavePoint,
     folder_of,
-    removed,
+    remove_saved,
 )
 from caladan.engines.spark.mesh.recovery import Recovery
 from caladan.engines.spark.mesh.shard import Shard
@@ -346,7 +346,7 @@ def test_only_folders_of_checkpoints_are_removed(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / folder_of("a" * 64)).mkdir()
     for name in ("data", "../" + tmp_path.name, "", folder_of("a" * 64)):
-        removed(str(tmp_path), name)
+        remove_saved(str(tmp_path), name)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 

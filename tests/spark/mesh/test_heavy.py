@@ -12,7 +12,7 @@ from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, placement
 from caladan.engines.spark.mesh.shard import Shard
-from caladan.engines.spark.mesh.shuffle import AsIs, Batch, field_copy
+from caladan.engines.spark.mesh.shuffle import AsIs, RowBatch, field_copy
 from caladan.engines.spark.mesh.skew import SkewLimits, histogram
 from caladan.fixpoint.limits import Limits
 from caladan.language import parse
@@ -106,7 +106,7 @@ SPARSE = [(i, i + 1) for i in range(300)]
 )
 def test_a_hub_is_no_longer_the_work_of_one_task(name: str, arcs: list[tuple[int, int]]) -> None:
     tables, delta = table(arcs), compiled(PROGRAMS[name])
-    with thresholds.using(shape=1 << 40):  # or one task would do it
+    with thresholds.override(shape=1 << 40):  # or one task would do it
         before, _ = run_parts(delta, tables, 3, splitting=NEVER)
         after, _ = run_parts(delta, tables, 3, splitting=SkewLimits(least=64))
     assert facts(after) == facts(before)
@@ -164,7 +164,7 @@ def test_where_rows_go(
     fields = tuple(np.array(column, np.uint32) for column in zip(*rows, strict=True))
     values = np.array(sorted(heavy), np.uint32)
     codecs = [AsIs(np.uint32)] * 2
-    parts = field_copy(codecs, (0,), (0, 1), mode, values).split(Batch(len(rows), fields), tasks)
+    parts = field_copy(codecs, (0,), (0, 1), mode, values).split(RowBatch(len(rows), fields), tasks)
     found = [
         [] if part is None else list(zip(*(f.tolist() for f in part.fields), strict=True))
         for part in parts
@@ -173,7 +173,7 @@ def test_where_rows_go(
     special = [row for row in rows if row[0] in heavy]
     hashed = field_copy(codecs, (0,), (0, 1), Heavy.TOGETHER, values)
     for task, (here, plain) in enumerate(
-        zip(found, hashed.split(Batch(len(rows), fields), tasks), strict=True)
+        zip(found, hashed.split(RowBatch(len(rows), fields), tasks), strict=True)
     ):
         kept = [row for row in here if row[0] not in heavy]
         home = [] if plain is None else list(zip(*(f.tolist() for f in plain.fields), strict=True))

@@ -39,7 +39,7 @@ def test_program(folder: Folder, setting: tuple[int, bool, SkewLimits]) -> None:
 @pytest.mark.parametrize(("folder", "splitting"), in_turn(RECURSIVE, NEVER, OFTEN))
 def test_gathered_and_spread(folder: Folder, splitting: SkewLimits) -> None:
     """One task goes on alone after any round, and shares out what it has after any other."""
-    with thresholds.using(mesh_small_rounds=1, mesh_spread=3, small_rounds=2, shape=0):
+    with thresholds.override(mesh_small_rounds=1, mesh_spread=3, small_rounds=2, shape=0):
         answered(Session(PartsEngine(2, splitting=splitting)), folder, is_explained=False)
 
 
@@ -51,7 +51,7 @@ def test_runs_beyond_the_budget_go_to_disk(*, is_gathered: bool) -> None:
     tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."""
     program = compile_program(parse(text), {}, {}).delta
     small = thresholds.now.small if is_gathered else 0
-    with thresholds.using(shape=1 << 40, spill_keys=64, mesh_small_rounds=1, small=small):
+    with thresholds.override(shape=1 << 40, spill_keys=64, mesh_small_rounds=1, small=small):
         parts, endings = run_parts(program, tables, 2, Options(memory=100_000))
     assert parts[0].is_gathered is is_gathered
     assert all(ending.reached is None for ending in endings)

@@ -17,8 +17,8 @@ from caladan.engines.spark.mesh.messages import (
 )
 from caladan.engines.spark.mesh.shuffle import (
     AsIs,
-    Batch,
     ByKey,
+    RowBatch,
     Slot,
     TextCodec,
     codec,
@@ -30,7 +30,7 @@ from caladan.program.kinds import Kind
 words = st.lists(st.integers(0, 1000), min_size=1, max_size=200)
 
 
-def sent(slot: Slot, batch: Batch, other: Slot) -> Batch:
+def sent(slot: Slot, batch: RowBatch, other: Slot) -> RowBatch:
     """A batch as it arrives where the slot is `other`."""
     buffers = message(TaskStatus(7, 5, 3, 9, Verdict.GO_ON), [(slot, batch)])
     data = bytearray(b"".join(bytes(each) for each in buffers))
@@ -47,7 +47,7 @@ def slot(*codecs: Any) -> Slot:
 def test_numbers_arrive(rows: list[tuple[int, int]]) -> None:
     fields = (np.array([a for a, _ in rows], np.uint64), np.array([b for _, b in rows], np.uint32))
     both = slot(AsIs(np.uint64), AsIs(np.uint32))
-    came = sent(both, Batch(len(rows), fields), both)
+    came = sent(both, RowBatch(len(rows), fields), both)
     assert list(zip(*(f.tolist() for f in came.fields), strict=True)) == rows
 
 
@@ -67,7 +67,7 @@ def test_values_arrive_though_the_other_side_numbers_them_differently(
     here, there = TextDomain([], kind), TextDomain(known, kind)
     given_words = here.take(values)
     outward, inward = TextCodec(here), TextCodec(there)
-    came = sent(slot(outward), Batch(len(values), (given_words,)), slot(inward))
+    came = sent(slot(outward), RowBatch(len(values), (given_words,)), slot(inward))
     assert there.arrow(came.fields[0], CODED[kind]).to_pylist() == values
     assert outward.values(given_words).tolist() == inward.values(came.fields[0]).tolist()
 
@@ -79,7 +79,7 @@ def test_computed_numbers_arrive(values: list[int]) -> None:
     there = OffsetDomain(Kind.INTEGER, 0, 1, grows=True)
     there.words(np.array([-1, -2, 2**62], np.int64))
     ranks = np.array(values, np.int64)
-    came = sent(slot(codec(here)), Batch(len(values), (here.words(ranks),)), slot(codec(there)))
+    came = sent(slot(codec(here)), RowBatch(len(values), (here.words(ranks),)), slot(codec(there)))
     assert there.ranks(came.fields[0]).tolist() == values
 
 
@@ -90,7 +90,7 @@ def test_every_row_goes_to_one_task_and_equal_values_to_the_same(
     packing = Packing((10, 12), (0, 1))
     left, right = np.array(values, np.uint32), np.arange(len(values), dtype=np.uint32)
     keys = packing.keys([left, right], len(values))
-    parts = key_spread(packing, (column,)).split(Batch(len(values), (keys,)), tasks)
+    parts = key_spread(packing, (column,)).split(RowBatch(len(values), (keys,)), tasks)
     found = [key for part in parts if part is not None for key in part.fields[0].tolist()]
     assert sorted(found) == sorted(keys.tolist())
     homes: dict[int, int] = {}
@@ -106,8 +106,8 @@ def test_packed_or_not_a_value_has_the_same_home(values: list[int], tasks: int) 
     packing = Packing((3, 12), (0, 1))
     column = np.array(values, np.uint32)
     keys = packing.keys([np.zeros(len(values), np.uint32), column], len(values))
-    packed = key_spread(packing, (1,)).split(Batch(len(values), (keys,)), tasks)
-    fields = field_spread([AsIs(np.uint32)], (0,)).split(Batch(len(values), (column,)), tasks)
+    packed = key_spread(packing, (1,)).split(RowBatch(len(values), (keys,)), tasks)
+    fields = field_spread([AsIs(np.uint32)], (0,)).split(RowBatch(len(values), (column,)), tasks)
     for one, other in zip(packed, fields, strict=True):
         words_there = [] if one is None else packing.column(one.fields[0], 1).tolist()
         assert words_there == ([] if other is None else other.fields[0].tolist())
@@ -118,7 +118,7 @@ def test_computed_doubles_have_a_home_that_all_tasks_know(values: list[float], t
     here, there = InternedDomain(Kind.FLOAT), InternedDomain(Kind.FLOAT)
     ranks = np.array(values, np.float64).view(np.int64)
     there.words(ranks[::-1].copy())
-    batches = [Batch(len(ranks), (d.words(ranks),)) for d in (here, there)]
+    batches = [RowBatch(len(ranks), (d.words(ranks),)) for d in (here, there)]
     parts = [
         field_spread([codec(domain)], (0,)).split(batch, tasks)
         for domain, batch in zip((here, there), batches, strict=True)
@@ -132,7 +132,7 @@ def test_computed_doubles_have_a_home_that_all_tasks_know(values: list[float], t
 
 def test_whole_and_first() -> None:
     keys = np.arange(5, dtype=np.uint64)
-    batch = Batch(5, (keys,))
+    batch = RowBatch(5, (keys,))
     packing = Packing((8,), (0,))
     assert key_spread(packing, None).split(batch, 3) == [batch] * 3
     assert key_spread(packing, ()).split(batch, 3) == [batch, None, None]

@@ -201,7 +201,7 @@ class Kernel:
             # arrays of their own need it.
             "_nrt": not _ALLOCATING.isdisjoint(self.function.__code__.co_names),
         }
-        compile_ = cast("Any", numba.njit)(_typed(self._signature), **options)
+        compile_ = cast("Any", numba.njit)(_parse_signature(self._signature), **options)
         if not options["cache"]:
             return compile_(self.function)
         from numba.core import config
@@ -233,7 +233,7 @@ class Kernel:
         return any(isinstance(each, Instruction) for each in self.function.__globals__.values())
 
 
-def _typed(signature: Signature | None) -> Any:
+def _parse_signature(signature: Signature | None) -> Any:
     """A signature as numba has it."""
     if not isinstance(signature, tuple):
         return signature

@@ -281,7 +281,7 @@ def fill_ranges(bounds: Array, ranges: Array, rows: Array, places: Array, out: A
 
 
 @helper
-def _turned(bits: Array, word: int, places: Array, count: int, rows: Array) -> None:
+def _transpose_words(bits: Array, word: int, places: Array, count: int, rows: Array) -> None:
     """For 64 sources what they reach: words of 64 nodes, only for the places touched."""
     square = np.empty(64, np.uint64)
     for i in range(count):
@@ -294,7 +294,7 @@ def _turned(bits: Array, word: int, places: Array, count: int, rows: Array) -> N
 
 
 @helper
-def _touched(touched: Array, places: Array) -> int:
+def _count_touched(touched: Array, places: Array) -> int:
     count = 0
     for q in range(touched.size):
         if touched[q] != _ZERO:
@@ -307,7 +307,7 @@ def _touched(touched: Array, places: Array) -> int:
 def drain_ranges(bits: Array, touched: Array, sources: int, row_bounds: Array, out: Array) -> int:
     """What each source of a block reaches, as ranges of nodes; how many sources found room."""
     places = np.empty(touched.size, np.int64)
-    count = _touched(touched, places)
+    count = _count_touched(touched, places)
     rows = np.empty((64, count + 1), np.uint64)
     most = u8(32 * count + 2)
     w = _ZERO
@@ -315,7 +315,7 @@ def drain_ranges(bits: Array, touched: Array, sources: int, row_bounds: Array, o
         if w + most > u8(out.size):
             return s
         if s & 63 == 0:
-            _turned(bits, s >> 6, places, count, rows)
+            _transpose_words(bits, s >> 6, places, count, rows)
         begin = w
         for i in range(count):
             w = put_word(out, begin, w, u8(places[i]), rows[s & 63, i])
@@ -327,11 +327,11 @@ def drain_ranges(bits: Array, touched: Array, sources: int, row_bounds: Array, o
 def drain_rows(bits: Array, touched: Array, sources: int, out: Array) -> int:
     """What each source of a block reaches, as rows of bits; `out` comes in zeroed."""
     places = np.empty(touched.size, np.int64)
-    count = _touched(touched, places)
+    count = _count_touched(touched, places)
     rows = np.empty((64, count + 1), np.uint64)
     for s in range(sources):
         if s & 63 == 0:
-            _turned(bits, s >> 6, places, count, rows)
+            _transpose_words(bits, s >> 6, places, count, rows)
         for i in range(count):
             out[s, places[i]] = rows[s & 63, i]
     return sources

@@ -67,7 +67,7 @@ def compress(words: Array, keep: Array, out: Array) -> Scalar:
 
 
 @helper
-def _mixed(value: Scalar) -> Scalar:
+def _mix(value: Scalar) -> Scalar:
     value = (value ^ (value >> u8(30))) * u8(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> u8(27))) * u8(0x94D049BB133111EB)
     return value ^ (value >> u8(31))
@@ -77,7 +77,7 @@ def _mixed(value: Scalar) -> Scalar:
 def mix_in(hashes: Array, values: Array) -> None:
     """Let another column of values take part in hashes."""
     for i in range(hashes.size):
-        hashes[i] = _mixed(hashes[i] ^ values[i]) + u8(0x9E3779B97F4A7C15)
+        hashes[i] = _mix(hashes[i] ^ values[i]) + u8(0x9E3779B97F4A7C15)
 
 
 @kernel("void(u8[::1], i8, u8, i8, u2[::1], i8[::1])")
@@ -87,7 +87,7 @@ def owners(
     """The task that owns each key, by the bits under a mask; `counts` adds up how many each has."""
     by = u8(shift)
     for i in range(keys.size):
-        hashed = _mixed((keys[i] >> by) & mask)
+        hashed = _mix((keys[i] >> by) & mask)
         owner = ((hashed >> u8(32)) * u8(tasks)) >> u8(32)
         out[i] = u2(owner)
         counts[owner] += 1

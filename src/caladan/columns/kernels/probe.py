@@ -198,7 +198,7 @@ def spread(
 
 
 @kernel("i8(i8[::1], i8, i8, i8[::1], u4[::1], i8[::1])")
-def fitting(
+def find_fit(
     counts: Array, first: Scalar, room: Scalar, used: Array, rows: Array, places: Array
 ) -> Scalar:
     """How far from row `first` the counts fit into the room; the end row is returned.

@@ -201,7 +201,7 @@ def subtract_linear(batch: Array, run: Array, out: Array) -> Scalar:
 
 
 @kernel("i8(u8[::1], u8[::1], u8[::1])")
-def unseen(keys: Array, seen: Array, out: Array) -> Scalar:
+def take_unseen(keys: Array, seen: Array, out: Array) -> Scalar:
     """The keys, in any order, whose bit in a bitmap was not set; now it is.
 
     `out` may be the keys themselves. One random access a key.

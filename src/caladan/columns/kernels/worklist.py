@@ -123,7 +123,7 @@ def apart(left: Scalar, right: Scalar) -> bool:
 
 
 @helper
-def computed(step: Record, terms: Array, registers: Array, tops: Array) -> bool:
+def compute(step: Record, terms: Array, registers: Array, tops: Array) -> bool:
     """Compute into a register; False if the result is beyond what the machine can hold."""
     t = step.key_0
     left = value(terms[t], registers)
@@ -169,7 +169,7 @@ def computed(step: Record, terms: Array, registers: Array, tops: Array) -> bool:
 
 
 @helper
-def emitted(
+def emit(
     key: Scalar, head: Record, indexes: Array, fields: Array, runs: Array, facts: Array,
     owners: Array, bits: Array,
 ) -> bool:  # fmt: skip
@@ -260,7 +260,7 @@ def fire(
             counters[0] += 1
             key = made_key(step, terms, registers)
             head = relations[step.what]
-            if not emitted(key, head, indexes, fields, runs, facts, owners, bits):
+            if not emit(key, head, indexes, fields, runs, facts, owners, bits):
                 return step.what
         elif step.kind == CHOOSE:
             if down:
@@ -308,7 +308,7 @@ def fire(
         elif step.kind == COMPARE:
             passes = holds(step, terms, registers)
         elif step.kind == COMPUTE:
-            if not computed(step, terms, registers, tops):
+            if not compute(step, terms, registers, tops):
                 return BEYOND
             passes = True
         elif step.extra != 0 and is_passed_over(at, steps, states):

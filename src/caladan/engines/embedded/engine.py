@@ -22,24 +22,24 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from caladan.analysis.core import CoreGoal
-from caladan.columns.domains import CodedDomain, Domain, SortedDomain, forked, word_of
+from caladan.columns.domains import CodedDomain, Domain, SortedDomain, fork, word_of
 from caladan.columns.kernels import compilations
 from caladan.columns.relation import StoredRelation
 from caladan.columns.warmup import load_ahead
-from caladan.data.missing import completed
+from caladan.data.missing import complete_table
 from caladan.data.schema import arrow_schema, table_of
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable, Projection
 from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.fixpoint.blueprint import Blueprint, blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits, OutOfMemory, Spare
-from caladan.join.classes import Class, Classes, Node
+from caladan.join.classes import Class, Classes, ClassNode
 from caladan.program import Column, thresholds
-from caladan.program.clock import attended
+from caladan.program.clock import wait_for
 from caladan.program.diagnostics import CaladanError
 from caladan.program.events import DataRead, Listener, RelationHeld, RunDone, RunStarted
 from caladan.program.options import Options
-from caladan.rules.failures import LimitReached, MemoryReached, interrupted
+from caladan.rules.failures import LimitReached, MemoryReached, report_interrupt
 from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class RelationEntry:
 class CacheHit:
     """What a run need not encode: domains by class, relations by name."""
 
-    domains: dict[Node, Domain] = field(default_factory=dict[Node, Domain])
+    domains: dict[ClassNode, Domain] = field(default_factory=dict[ClassNode, Domain])
     relations: dict[str, StoredRelation] = field(default_factory=dict[str, StoredRelation])
 
 
@@ -119,7 +119,7 @@ class EncodedCache:
         for root in reused:
             each = known[root]
             assert each is not None
-            result.domains[root] = forked(each.domain)
+            result.domains[root] = fork(each.domain)
         for name in whole:
             if not classes.roots(name):
                 continue
@@ -132,10 +132,10 @@ class EncodedCache:
 
     def encoded(
         self, classes: Classes, tables: Mapping[str, LoadedTable]
-    ) -> dict[Node, ClassEntry]:
+    ) -> dict[ClassNode, ClassEntry]:
         """The classes of a program that columns of tables are in, as they are now."""
         return {
-            root: ClassEntry(each, self._places(nodes, tables), forked(classes.domain(root)))
+            root: ClassEntry(each, self._places(nodes, tables), fork(classes.domain(root)))
             for root, (each, nodes) in classes.members(tables).items()
             if nodes
         }
@@ -143,7 +143,7 @@ class EncodedCache:
     def keep(
         self,
         classes: Classes,
-        made: Mapping[Node, ClassEntry],
+        made: Mapping[ClassNode, ClassEntry],
         tables: Mapping[str, LoadedTable],
         relations: Mapping[str, StoredRelation],
         most: int,
@@ -235,10 +235,10 @@ class EmbeddedEngine(InProcess):
 
         started = time.perf_counter()
         load_ahead(source.paths)
-        data, rejected = attended(
+        data, rejected = wait_for(
             lambda: load(name, source, columns, permissive=options.permissive)
         )
-        data, columns = completed(data, columns)
+        data, columns = complete_table(data, columns)
         return LoadedTable(columns, data, time.perf_counter() - started), rejected
 
     def run(
@@ -271,7 +271,7 @@ class EmbeddedEngine(InProcess):
         limits = Limits(options)
         classes = Classes(program)
         derived = {name for clique in program.cliques for name in clique.relations}
-        projection = Projection(program, _lasting(program, store, derived))
+        projection = Projection(program, _find_lasting(program, store, derived))
         tables = projection.tables
         unread = {name for name, table in store.items() if isinstance(table, DerivedTable)}
         given = given_facts(program, store, unread)
@@ -315,7 +315,7 @@ class EmbeddedEngine(InProcess):
         except MemoryError:
             why, is_memory = limits.out_of_memory().diagnostics[0], True
         except KeyboardInterrupt:
-            why = interrupted(relations)
+            why = report_interrupt(relations)
         else:
             events.tell(RunDone(time.perf_counter() - started))
             return tables
@@ -359,7 +359,7 @@ class EmbeddedEngine(InProcess):
         return table.answering(goal)
 
 
-def _lasting(
+def _find_lasting(
     program: DeltaProgram, store: Mapping[str, Table], derived: Collection[str]
 ) -> dict[str, LoadedTable]:
     """The tables of relations that have all their facts from data, and are the same next time."""

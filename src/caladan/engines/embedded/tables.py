@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from caladan.analysis.core import CoreGoal
 from caladan.columns.domains import Domain, closed_domain, coded_domain, is_ordered, word_of
-from caladan.columns.layout import Layout, Words, concatenated, first_rows, gathered
+from caladan.columns.layout import Layout, Words, concatenate, first_rows, gather
 from caladan.columns.ranks import CODED, arrow_ranks
 from caladan.columns.relation import StoredRelation
 from caladan.data.schema import ARROW, LocalTable, arrow_schema, compute as pc, empty_table
@@ -199,10 +199,10 @@ class DerivedTable(LocalTable):
             rows = self.count() if limit is None else min(limit, self.count())
             return pa.table({"": pa.nulls(rows)}).select([])
         if limit is None and not self.order:  # words of many facts are not held beside their values
-            parts = map(self._decoded, gathered(self._blocks(), 4 * thresholds.now.block))
+            parts = map(self._decoded, gather(self._blocks(), 4 * thresholds.now.block))
             return pa.concat_tables([*parts] or [empty_table(self.columns)])
         if self.order:
-            words = concatenated(self._blocks(), len(self.columns))
+            words = concatenate(self._blocks(), len(self.columns))
         else:
             assert limit is not None
             words = first_rows(self._blocks(), len(self.columns), limit)

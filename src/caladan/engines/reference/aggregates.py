@@ -3,15 +3,15 @@
     staff(D, count<_>, avg<S>) <- emp(D, N, S).
     near(Y, mmin<C + W, X>)    <- near(X, C, _), arc(X, Y, W).
 
-`grouping` reads the function of each column from the heads of a relation's rules: above, none,
+`find_grouping` reads the function of each column from the heads of a relation's rules: above, none,
 `count`, `avg`, and none, `mmin`, with one witness behind it. A solution is an `Addend`: the values
-of the group, and a `Part` for each aggregate, that is an amount and, where each witness counts
-once, the witness. `count` has the amount 1 everywhere; the tuple of a `countd` is a witness of the
-amount 1. A plain value in an aggregate column, from a fact or from a rule, is an amount without
-witness. `combined` collects the addends by group and makes one row of each group.
+of the group, and an `AggregatePart` for each aggregate, that is an amount and, where each witness
+counts once, the witness. `count` has the amount 1 everywhere; the tuple of a `countd` is a witness
+of the amount 1. A plain value in an aggregate column, from a fact or from a rule, is an amount
+without witness. `combine` collects the addends by group and makes one row of each group.
 
 The witness of a best value is no such part: of the solutions that have the best value the least
-witness is kept (`improved`).
+witness is kept (`improve`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import cast
 
 from caladan.analysis.written import WrittenRule, witness_count
 from caladan.engines.reference.body import (
-    Binding,
     InfiniteValue,
     Row,
+    Solution,
     canonical,
     evaluate,
     less,
     row_key,
-    widened,
+    widen_value,
 )
 from caladan.program import NULL, Aggregate, Constant, Expression, Type, Value, Variable
 from caladan.program.aggregates import (
@@ -43,7 +43,7 @@ from caladan.program.aggregates import (
     has_empty_value,
     row_of,
 )
-from caladan.program.operations import add_up, mean, mean_type, rounded
+from caladan.program.operations import add_up, mean, mean_type, round_decimal
 from caladan.program.transform import replace_in, walk
 from caladan.program.types import MOST_DIGITS, decimal
 
@@ -76,7 +76,7 @@ class Grouping:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AggregatePart:
     """What one solution gives to one aggregate column."""
 
     amount: Value
@@ -88,10 +88,10 @@ class Addend:
     """What one solution gives to a relation: the group, and a part for each aggregate column."""
 
     group: Row
-    parts: tuple[Part, ...]
+    parts: tuple[AggregatePart, ...]
 
 
-def grouping(rules: Iterable[WrittenRule], arity: int) -> Grouping:
+def find_grouping(rules: Iterable[WrittenRule], arity: int) -> Grouping:
     """The functions of a relation's columns; rules that `stands_alone` is true of have none."""
     functions: list[AggregateFunction | None] = [None] * arity
     witnesses: set[int] = set()
@@ -122,27 +122,29 @@ def _aggregates(argument: Expression) -> list[Aggregate]:
 
 
 def contribution(
-    grouping: Grouping, types: Sequence[Type], rule: WrittenRule, binding: Binding
+    grouping: Grouping, types: Sequence[Type], rule: WrittenRule, binding: Solution
 ) -> Addend:
     """What a solution of a rule gives."""
     group: list[Value] = []
-    parts: list[Part] = []
+    parts: list[AggregatePart] = []
     for argument, type, function in zip(rule.arguments, types, grouping.functions, strict=True):
         if isinstance(argument, Aggregate):
             parts.append(_part(argument, type, binding))
         else:
-            value = widened(evaluate(argument, binding), type)
-            group.append(value) if function is None else parts.append(Part(value))
+            value = widen_value(evaluate(argument, binding), type)
+            group.append(value) if function is None else parts.append(AggregatePart(value))
     return Addend(tuple(group), tuple(parts))
 
 
 def amounts(grouping: Grouping, row: Row) -> Addend:
     """What a plain row gives."""
-    parts = (Part(v) for v, f in zip(row, grouping.functions, strict=True) if f is not None)
+    parts = (
+        AggregatePart(v) for v, f in zip(row, grouping.functions, strict=True) if f is not None
+    )
     return Addend(tuple(row[i] for i in grouping.group), tuple(parts))
 
 
-def combined(grouping: Grouping, types: Sequence[Type], given: Iterable[Addend]) -> set[Row]:
+def combine(grouping: Grouping, types: Sequence[Type], given: Iterable[Addend]) -> set[Row]:
     """One row for each group; a count or sum over nothing that has no group columns is 0."""
     functions = [f for f in grouping.functions if f is not None]
     columns = [t for t, f in zip(types, grouping.functions, strict=True) if f is not None]
@@ -151,7 +153,7 @@ def combined(grouping: Grouping, types: Sequence[Type], given: Iterable[Addend])
         values = iter(group)
         made = iter(
             [
-                widened(value_of(f, [each.parts[i] for each in members], type), type)
+                widen_value(value_of(f, [each.parts[i] for each in members], type), type)
                 for i, (f, type) in enumerate(zip(functions, columns, strict=True))
             ]
         )
@@ -170,13 +172,13 @@ def _groups(
     return groups
 
 
-def computed(
-    rule: WrittenRule, types: Sequence[Type], solutions: Iterable[Binding]
+def compute_alone(
+    rule: WrittenRule, types: Sequence[Type], solutions: Iterable[Solution]
 ) -> list[tuple[Row, Row]]:
     """The rows of a rule that stands alone, with what it sorts them by."""
     plain = [a for a in rule.arguments if not _aggregates(a)]
     aggregates = list(dict.fromkeys(part for a in rule.arguments for part in _aggregates(a)))
-    members: dict[Row, Binding] = {}
+    members: dict[Row, Solution] = {}
     given: list[Addend] = []
     for binding in solutions:
         group = tuple(evaluate(argument, binding) for argument in plain)
@@ -191,7 +193,7 @@ def computed(
         }
         binding = members.get(group, {})
         row = tuple(
-            widened(_with(values, argument, binding), type)
+            widen_value(_with(values, argument, binding), type)
             for argument, type in zip(rule.arguments, types, strict=True)
         )
         keys = (_sorted_by(rule, key.variable) for key in rule.order)
@@ -199,7 +201,7 @@ def computed(
     return found
 
 
-def _with(values: Mapping[Aggregate, Constant], argument: Expression, binding: Binding) -> Value:
+def _with(values: Mapping[Aggregate, Constant], argument: Expression, binding: Solution) -> Value:
     def change(node: object) -> Constant | None:
         return values[node] if isinstance(node, Aggregate) else None
 
@@ -231,17 +233,17 @@ def kept(grouping: Grouping, old: set[Row], new: set[Row]) -> set[Row]:
 # ── Best values with a witness ───────────────────────────────────────────────────────────────────
 
 
-def with_witness(types: Sequence[Type], rule: WrittenRule, binding: Binding) -> Row:
+def with_witness(types: Sequence[Type], rule: WrittenRule, binding: Solution) -> Row:
     """The row of a solution: `mmin<C + W, X>` stands for two columns."""
     terms: list[Expression] = []
     for argument in rule.arguments:
         terms += argument.terms if isinstance(argument, Aggregate) else [argument]
     return tuple(
-        widened(evaluate(term, binding), type) for term, type in zip(terms, types, strict=True)
+        widen_value(evaluate(term, binding), type) for term, type in zip(terms, types, strict=True)
     )
 
 
-def improved(
+def improve(
     grouping: Grouping, step: int, rows: Iterable[Row], old: Mapping[Row, Row]
 ) -> dict[Row, Row]:
     """The row of each group that is best in one column: step 0 the value, 1 the first witness, …
@@ -274,20 +276,24 @@ def agrees(grouping: Grouping, step: int, row: Row, other: Row) -> bool:
 # ── Values ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _part(aggregate: Aggregate, type: Type | None, binding: Binding) -> Part:
+def _part(aggregate: Aggregate, type: Type | None, binding: Solution) -> AggregatePart:
     """What a solution gives; nothing that counts where a value is missing."""
     named = [t for t in aggregate.terms if not (isinstance(t, Variable) and t.is_anonymous)]
     if any(evaluate(term, binding) is NULL for term in named):
-        return Part(NULL)
+        return AggregatePart(NULL)
     if row_of(aggregate).counts == "terms" or row_of(aggregate).is_gathered:
-        return Part(1, tuple(evaluate(term, binding) for term in aggregate.terms))
+        return AggregatePart(1, tuple(evaluate(term, binding) for term in aggregate.terms))
     if counts_solutions(aggregate):
-        return Part(1)
+        return AggregatePart(1)
     *witness, amount = (evaluate(term, binding) for term in aggregate.terms)
-    return Part(amount if type is None else widened(amount, type), tuple(witness) or None)
+    return AggregatePart(
+        amount if type is None else widen_value(amount, type), tuple(witness) or None
+    )
 
 
-def value_of(function: AggregateFunction, parts: Sequence[Part], type: Type | None = None) -> Value:
+def value_of(
+    function: AggregateFunction, parts: Sequence[AggregatePart], type: Type | None = None
+) -> Value:
     """What an aggregate makes of its parts, for a column of a type if that is known.
 
     It passes over what is missing.
@@ -315,7 +321,7 @@ def value_of(function: AggregateFunction, parts: Sequence[Part], type: Type | No
             if function.is_mean:
                 wanted = mean_type(decimal(MOST_DIGITS - 8, scale)) if type is None else type
                 return mean(total, len(given), wanted)
-            return total if type is None else rounded(total, type)
+            return total if type is None else round_decimal(total, type)
         case "total" if type is Type.INTERVAL or any(isinstance(v, dt.timedelta) for v in given):
             return sum(cast("list[dt.timedelta]", given), dt.timedelta(0))
         case "mean":

@@ -6,9 +6,9 @@
 binds its unbound variable, as soon as the variables it needs are bound; alternatives come after
 atoms, and negated atoms last. The solutions of a body with `(b ; c)` are those of the body with `b`
 in its place and those of the body with `c`. A solution has a value for every variable outside of
-disjunctions, `_` included; what only a branch mentions is that branch's own. `Facts` finds the rows
-of a relation by the columns that are already bound, which changes the time it takes and nothing
-else.
+disjunctions, `_` included; what only a branch mentions is that branch's own. `FactStore` finds the
+rows of a relation by the columns that are already bound, which changes the time it takes and
+nothing else.
 
 `evaluate` gives the value of an expression, `holds` the truth of a comparison, and `solve` the one
 value of an unbound variable that makes an equality true. Division by zero is a ZeroDivisionError
@@ -61,10 +61,10 @@ from caladan.program.kinds import Kind, kind_of_expression
 from caladan.program.operations import Operation
 from caladan.program.transform import walk
 
-Binding: TypeAlias = Mapping[str, Value]
+Solution: TypeAlias = Mapping[str, Value]
 
 
-def evaluate(expression: Expression, binding: Binding) -> Value:
+def evaluate(expression: Expression, binding: Solution) -> Value:
     """The value of an expression whose variables are all bound.
 
     >>> evaluate(Arithmetic("div", Constant(-7), Variable("X")), {"X": 2})
@@ -122,7 +122,7 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             raise TypeError(f"not an expression of a body: {expression}")
 
 
-def holds(comparison: Comparison, binding: Binding) -> bool:
+def holds(comparison: Comparison, binding: Solution) -> bool:
     """Whether a comparison whose variables are all bound is true."""
     left = evaluate(comparison.left, binding)
     right = evaluate(comparison.right, binding)
@@ -143,7 +143,7 @@ def holds(comparison: Comparison, binding: Binding) -> bool:
             return not less(left, right)
 
 
-def solve(equality: Comparison, name: str, binding: Binding) -> Value:
+def solve(equality: Comparison, name: str, binding: Solution) -> Value:
     """The value of the one unbound variable of an equality, which occurs in it once.
 
     >>> five_is_x_minus_2 = Comparison(
@@ -184,7 +184,7 @@ def _place(call: Call, name: str) -> int:
     return next(i for i, each in enumerate(call.arguments) if _mentions(each, name))
 
 
-def _invert(expression: Expression, result: Value, name: str, binding: Binding) -> Value:
+def _invert(expression: Expression, result: Value, name: str, binding: Solution) -> Value:
     """The value of a variable for which an expression that mentions it has a result."""
     match expression:
         case Variable():
@@ -231,7 +231,7 @@ def _arithmetic(operator: ArithmeticOperator, left: float, right: float) -> floa
             return remainder if left >= 0 else -remainder
 
 
-def _is_floating(expression: Expression, binding: Binding) -> bool:
+def _is_floating(expression: Expression, binding: Solution) -> bool:
     """Whether an expression gives a double, whichever branch of an `if` is taken."""
     match expression:
         case Variable():
@@ -297,7 +297,7 @@ def finite(result: float, *operands: float) -> float:
     return result
 
 
-def widened(value: Value, type: Type) -> Value:
+def widen_value(value: Value, type: Type) -> Value:
     """A value as a column or variable of a type holds it: integers become doubles there."""
     return float(value) if type.is_floating and isinstance(value, int) else value
 
@@ -328,7 +328,7 @@ def row_key(row: Row) -> tuple[tuple[int, Any], ...]:
     return tuple(sort_key(value) for value in row)
 
 
-class Facts:
+class FactStore:
     """The rows of every relation, and the indexes made of them so far."""
 
     def __init__(self, rows: Mapping[str, set[Row]]) -> None:
@@ -372,10 +372,10 @@ def _enter(index: dict[Row, list[Row]], columns: tuple[int, ...], rows: Iterable
 
 def solutions(
     rule: WrittenRule,
-    facts: Facts,
+    facts: FactStore,
     look: Callable[[], None] = lambda: None,
     seed: tuple[int, set[Row]] | None = None,
-) -> Iterator[Binding]:
+) -> Iterator[Solution]:
     """Every binding of the rule's variables that satisfies its body, each once.
 
     `look` is called now and then, to stop what takes too long. With a `seed`, the literal of that
@@ -413,11 +413,11 @@ def _ways(body: Sequence[Literal]) -> Iterator[Sequence[Literal]]:
         return
     before, after = body[:at], body[at + 1 :]
     yield from _ways([*before, *choice.condition, *choice.then, *after])
-    for way in _failing(choice):
+    for way in _list_failures(choice):
         yield from _ways([*before, *way, *after])
 
 
-def _failing(choice: Choice) -> Iterator[list[Literal]]:
+def _list_failures(choice: Choice) -> Iterator[list[Literal]]:
     """The ways through an `if` whose condition fails, by the first comparison that does.
 
     A comparison fails, too, where one of its sides is missing.
@@ -437,10 +437,10 @@ def _failing(choice: Choice) -> Iterator[list[Literal]]:
 _SEED: Final = "@seed"
 
 
-class _Seeded(Facts):
+class _Seeded(FactStore):
     """Facts with some rows under a name of their own."""
 
-    def __init__(self, facts: Facts, rows: set[Row]) -> None:
+    def __init__(self, facts: FactStore, rows: set[Row]) -> None:
         super().__init__({_SEED: rows})
         self._others = facts
 
@@ -512,13 +512,13 @@ def _plain(body: Iterable[Literal], fresh: Iterator[str]) -> Iterator[Literal]:
 class _Walk:
     """Walks bodies over facts."""
 
-    def __init__(self, facts: Facts, look: Callable[[], None]) -> None:
+    def __init__(self, facts: FactStore, look: Callable[[], None]) -> None:
         self._facts = facts
         self._look = look
 
     def walk(
-        self, body: Sequence[Literal], bound: frozenset[str], found: Iterator[Binding]
-    ) -> Iterator[Binding]:
+        self, body: Sequence[Literal], bound: frozenset[str], found: Iterator[Solution]
+    ) -> Iterator[Solution]:
         """The bindings that extend those found, and satisfy all literals."""
         if not body:
             yield from found
@@ -547,23 +547,23 @@ class _Walk:
                 yield from self._choose(literal, rest, bound, list(found))
 
     def _choose(
-        self, choice: Choice, rest: list[Literal], bound: frozenset[str], given: list[Binding]
-    ) -> Iterator[Binding]:
+        self, choice: Choice, rest: list[Literal], bound: frozenset[str], given: list[Solution]
+    ) -> Iterator[Solution]:
         """Both ways through an `if`; without the values that its condition needs, it comes last."""
         if not given:
             return
         if names(choice.condition) <= bound:
-            kinds: tuple[list[Binding], list[Binding]] = ([], [])
+            kinds: tuple[list[Solution], list[Solution]] = ([], [])
             for binding in given:
                 kinds[all(_holds(each, binding) for each in choice.condition)].append(binding)
             yield from self.walk([*choice.otherwise, *rest], bound, iter(kinds[0]))
             yield from self.walk([*choice.then, *rest], bound, iter(kinds[1]))
             return
         yield from self.walk([*choice.condition, *choice.then, *rest], bound, iter(given))
-        for way in _failing(choice):
+        for way in _list_failures(choice):
             yield from self.walk([*way, *rest], bound, iter(given))
 
-    def _is_true(self, literal: Literal, binding: Binding) -> bool:
+    def _is_true(self, literal: Literal, binding: Solution) -> bool:
         """Whether a literal holds whose variables are all bound."""
         match literal:
             case Comparison():
@@ -581,8 +581,8 @@ class _Walk:
                 return all(self._is_true(each, binding) for each in branch)
 
     def _match(
-        self, atom: Atom, bound: frozenset[str], found: Iterator[Binding]
-    ) -> Iterator[Binding]:
+        self, atom: Atom, bound: frozenset[str], found: Iterator[Solution]
+    ) -> Iterator[Solution]:
         columns = _known_columns(atom, bound)
         new = [
             (i, argument.name)
@@ -598,10 +598,10 @@ class _Walk:
                 if all(_binds(extended, name, row[i]) for i, name in new):
                     yield extended
 
-    def _reject(self, atom: Atom, found: Iterator[Binding]) -> Iterator[Binding]:
+    def _reject(self, atom: Atom, found: Iterator[Solution]) -> Iterator[Solution]:
         return (binding for binding in found if not self._has(atom, binding))
 
-    def _has(self, atom: Atom, binding: Binding) -> bool:
+    def _has(self, atom: Atom, binding: Solution) -> bool:
         """Whether an atom, whose variables are all bound, has a fact."""
         columns = _known_columns(atom, names(atom) - {"_"})
         key = tuple(evaluate(atom.arguments[i], binding) for i in columns)
@@ -663,8 +663,8 @@ def _unbound(comparison: Comparison, bound: Set[str]) -> list[str]:
 
 
 def _compare(
-    comparison: Comparison, missing: list[str], found: Iterator[Binding]
-) -> Iterator[Binding]:
+    comparison: Comparison, missing: list[str], found: Iterator[Solution]
+) -> Iterator[Solution]:
     if not missing:
         yield from (binding for binding in found if _holds(comparison, binding))
         return
@@ -686,7 +686,7 @@ def _compare(
         yield {**binding, name: value}
 
 
-def _holds(comparison: Comparison, binding: Binding) -> bool:
+def _holds(comparison: Comparison, binding: Solution) -> bool:
     """Whether it does; a number beyond its range equals nothing that is known."""
     try:
         return holds(comparison, binding)

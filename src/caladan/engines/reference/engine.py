@@ -16,11 +16,11 @@ from caladan.analysis.core import CoreGoal
 from caladan.analysis.missing import stand_in
 from caladan.analysis.written import WrittenProgram
 from caladan.data.load import load
-from caladan.data.missing import completed
+from caladan.data.missing import complete_table
 from caladan.data.schema import LocalTable, arrow_schema
 from caladan.data.source import Source
 from caladan.engines.interface import EngineStopped, InProcess, Table
-from caladan.engines.reference.body import Facts, Row, canonical, row_key, same, widened
+from caladan.engines.reference.body import FactStore, Row, canonical, row_key, same, widen_value
 from caladan.engines.reference.fixpoint import (
     NaiveFixpoint,
     NaiveLimits,
@@ -28,10 +28,10 @@ from caladan.engines.reference.fixpoint import (
     evaluate_clique,
 )
 from caladan.program import NULL, Column, Value
-from caladan.program.clock import attended
+from caladan.program.clock import wait_for
 from caladan.program.events import CliqueDone, CliqueStarted, Listener, RunDone, RunStarted
 from caladan.program.options import Options
-from caladan.rules.failures import LimitReached, interrupted
+from caladan.rules.failures import LimitReached, report_interrupt
 from caladan.rules.program import Totals
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ class ReferenceEngine(InProcess):
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
     ) -> tuple[Table, pa.Table | None]:
         """The facts of a source, and the rows set aside."""
-        table, rejected = attended(
+        table, rejected = wait_for(
             lambda: load(name, source, columns, permissive=options.permissive)
         )
-        return from_arrow(*completed(table, columns)), rejected
+        return from_arrow(*complete_table(table, columns)), rejected
 
     def evaluate(
         self,
@@ -64,8 +64,8 @@ class ReferenceEngine(InProcess):
         started = time.perf_counter()
         found = cliques(program)
         events.tell(RunStarted(self.name, len(found)))
-        given = {name: _given(program, store, name) for name in program.relations}
-        facts = Facts(given)
+        given = {name: _list_given(program, store, name) for name in program.relations}
+        facts = FactStore(given)
         run = NaiveFixpoint(program.relations, given, facts, totals, NaiveLimits(options), events)
         relations: tuple[str, ...] = ()
         try:
@@ -79,7 +79,7 @@ class ReferenceEngine(InProcess):
         except LimitReached as reached:
             raise EngineStopped(reached.diagnostics[0], _tables(program, facts)) from None
         except KeyboardInterrupt:
-            raise EngineStopped(interrupted(relations), _tables(program, facts)) from None
+            raise EngineStopped(report_interrupt(relations), _tables(program, facts)) from None
         events.tell(RunDone(time.perf_counter() - started))
         return _tables(program, facts)
 
@@ -102,21 +102,21 @@ class ReferenceEngine(InProcess):
         return ReferenceTable(goal.columns, rows)
 
 
-def _given(program: WrittenProgram, store: Mapping[str, Table], name: str) -> set[Row]:
+def _list_given(program: WrittenProgram, store: Mapping[str, Table], name: str) -> set[Row]:
     """A relation's facts from data and from the program's text."""
     info = program.relations[name]
     rows: set[Row] = {
-        tuple(canonical(widened(v, t)) for v, t in zip(row, info.types, strict=True))
+        tuple(canonical(widen_value(v, t)) for v, t in zip(row, info.types, strict=True))
         for row in program.facts.get(name, ())
     }
     if info.takes_data:
         table = store[name]
         assert isinstance(table, ReferenceTable)
-        rows |= merged(table)
+        rows |= merge_missing(table)
     return rows
 
 
-def merged(table: ReferenceTable) -> frozenset[Row]:
+def merge_missing(table: ReferenceTable) -> frozenset[Row]:
     """The rows with NULL for what is missing, without columns that tell of it."""
     if all(column.role != "present" for column in table.columns):
         return table.rows
@@ -151,7 +151,7 @@ def split(table: ReferenceTable, columns: tuple[Column, ...]) -> ReferenceTable:
     return ReferenceTable(columns, frozenset(rows), table.rows_given)
 
 
-def _tables(program: WrittenProgram, facts: Facts) -> dict[str, Table]:
+def _tables(program: WrittenProgram, facts: FactStore) -> dict[str, Table]:
     return {
         name: ReferenceTable(info.columns, frozenset(facts[name]))
         for name, info in program.relations.items()

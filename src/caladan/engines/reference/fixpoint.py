@@ -33,25 +33,25 @@ from caladan.engines.reference.aggregates import (
     Grouping,
     agrees,
     amounts,
-    combined,
-    computed,
+    combine,
+    compute_alone,
     contribution,
-    grouping,
-    improved,
+    find_grouping,
+    improve,
     kept,
     stands_alone,
     with_witness,
 )
 from caladan.engines.reference.body import (
-    Binding,
-    Facts,
+    FactStore,
     InfiniteValue,
     Row,
+    Solution,
     evaluate,
     row_key,
     solutions,
     sort_key,
-    widened,
+    widen_value,
 )
 from caladan.program import NULL, Atom, Type, Value, Variable, atoms
 from caladan.program.clock import deadline
@@ -65,10 +65,10 @@ from caladan.rules.failures import (
     LimitReached,
     call_failed,
     division_by_zero,
-    growing,
     limit,
     lost,
     overflow,
+    report_growth,
 )
 from caladan.rules.program import Totals
 from caladan.rules.support import Growth
@@ -119,7 +119,7 @@ def cliques(program: WrittenProgram) -> list[WrittenClique]:
         WrittenClique(
             names,
             tuple(rule for name in names for rule in own[name]),
-            {name: grouping(own[name], program.relations[name].arity) for name in names},
+            {name: find_grouping(own[name], program.relations[name].arity) for name in names},
         )
         for names in components(list(own), reads)
     ]
@@ -135,7 +135,7 @@ class NaiveFixpoint:
 
     relations: Mapping[str, RelationInfo]
     given: Mapping[str, set[Row]]
-    facts: Facts
+    facts: FactStore
     totals: Mapping[str, Totals | None]
     limits: NaiveLimits
     events: Listener
@@ -207,7 +207,7 @@ def _never_settling(clique: WrittenClique, changed: Changed, rounds: int) -> Dia
     names = [name for name in changed if clique.groupings[name].adds_up]
     rules = [rule for rule in clique.rules if clique.reads_itself(rule)]
     rule = next((rule for rule in rules if rule.head in names), rules[0])
-    return growing(rule, min(changed[rule.head], key=row_key), rounds)
+    return report_growth(rule, min(changed[rule.head], key=row_key), rounds)
 
 
 # ── Rounds ───────────────────────────────────────────────────────────────────────────────────────
@@ -260,17 +260,17 @@ def _derive(
     types = run.relations[rule.head].types
     if stands_alone(rule):
         found = _for_each_solution(run, rule, lambda binding: binding)
-        with _blamed(rule):
-            rows = set(computed(rule, types, found))
+        with _blame(rule):
+            rows = set(compute_alone(rule, types, found))
     else:
         rows = set(_for_each_solution(run, rule, partial(_row, rule, types), seed))
     return {row for row, _ in (rows if rule.limit is None else _cut(rule, rows))}
 
 
-def _row(rule: WrittenRule, types: Sequence[Type], binding: Binding) -> tuple[Row, Row]:
+def _row(rule: WrittenRule, types: Sequence[Type], binding: Solution) -> tuple[Row, Row]:
     """The head's values, and those to sort by."""
     row = tuple(
-        widened(evaluate(argument, binding), type)
+        widen_value(evaluate(argument, binding), type)
         for argument, type in zip(rule.arguments, types, strict=True)
     )
     return row, tuple(binding[key.variable.name] for key in rule.order)
@@ -304,14 +304,14 @@ def _combine(
             given += [amounts(grouping, row) for row in _derive(run, rule)]
             continue
         found = _for_each_solution(run, rule, lambda binding: binding)
-        with _blamed(rule):
+        with _blame(rule):
             added = [contribution(grouping, types, rule, binding) for binding in found]
         history.add(rule, zip(found, added, strict=True))
         given += added
     if is_recursive or run.given[name]:
         given = [each for each in given if all(part.amount is not NULL for part in each.parts)]
-    with _blamed(next(rule for rule in rules if not stands_alone(rule))):
-        return kept(grouping, run.facts[name], combined(grouping, types, given))
+    with _blame(next(rule for rule in rules if not stands_alone(rule))):
+        return kept(grouping, run.facts[name], combine(grouping, types, given))
 
 
 def _best(run: NaiveFixpoint, clique: WrittenClique, name: str, step: int) -> int:
@@ -331,7 +331,7 @@ def _best(run: NaiveFixpoint, clique: WrittenClique, name: str, step: int) -> in
         if step > 0:
             of = {row: final[tuple(row[i] for i in own.group)] for row in rows}
             rows = {row for row in rows if agrees(own, step, row, of[row])}
-        known.update(improved(own, step, rows, known))
+        known.update(improve(own, step, rows, known))
         new = set(known.values()) - run.facts[name]
         run.facts[name] = set(known.values())
         return {name: new} if new else {}
@@ -342,12 +342,12 @@ def _best(run: NaiveFixpoint, clique: WrittenClique, name: str, step: int) -> in
 def _for_each_solution(
     run: NaiveFixpoint,
     rule: WrittenRule,
-    make: Callable[[Binding], T],
+    make: Callable[[Solution], T],
     seed: tuple[int, set[Row]] | None = None,
 ) -> list[T]:
     """What is made of each solution of a rule."""
     started = time.perf_counter()
-    with _blamed(rule):
+    with _blame(rule):
         found = solutions(rule, run.facts, run.limits.seconds, seed)
         made = [make(binding) for binding in found]
     run.events.tell(RuleDone(rule.number, None, len(made), time.perf_counter() - started))
@@ -355,7 +355,7 @@ def _for_each_solution(
 
 
 @contextmanager
-def _blamed(rule: WrittenRule) -> Generator[None]:
+def _blame(rule: WrittenRule) -> Generator[None]:
     """Turn a failure of arithmetic into a diagnostic that names the rule."""
     try:
         yield
@@ -381,7 +381,7 @@ class SumHistory:
         """Forget which solutions there are now."""
         self._now = set()
 
-    def add(self, rule: WrittenRule, found: Iterable[tuple[Binding, Addend]]) -> None:
+    def add(self, rule: WrittenRule, found: Iterable[tuple[Solution, Addend]]) -> None:
         """Solutions of a rule, with what they give."""
         if not self._clique.groupings[rule.head].adds_up or not self._clique.reads_itself(rule):
             return

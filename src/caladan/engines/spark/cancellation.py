@@ -20,7 +20,7 @@ from typing import Final, Generic, TypeVar
 from pyspark import InheritableThread, SparkContext
 
 from caladan.engines.interface import EngineStopped
-from caladan.engines.spark.session.connect import Jobs, grouped
+from caladan.engines.spark.session.connect import Jobs, group_jobs
 from caladan.engines.spark.session.failures import quietly
 from caladan.engines.spark.strategy import Stopping
 from caladan.program.clock import TimeOver, look
@@ -100,7 +100,7 @@ class Attended(Generic[T]):
     def _do(self) -> None:
         try:
             self._jobs.addJobTag(self._tag)
-            grouped(self._jobs, self._tag)
+            group_jobs(self._jobs, self._tag)
             with quietly():
                 self._result.append(self._work(self._check))
         except BaseException as problem:

@@ -4,7 +4,7 @@ Strategies are tried in the order of `choices`; one that cannot serve says why, 
 turn. *frame* serves everything. `outlooks` says the same of a whole program before it runs: with
 the sizes of its data what a run decides, without them all that it may decide, and when.
 
-`partitioning` and `partitions` say how relations are spread.
+`find_partitioning` and `partitions` say how relations are spread.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def may_meet_often(sizes: Sequence[int]) -> bool:
 _MANY: Final = 2_048  # partitions to which tasks do not take turns: each may send to each
 
 
-def partitioning(clique: DeltaClique, info: RelationInfo) -> tuple[int, ...]:
+def find_partitioning(clique: DeltaClique, info: RelationInfo) -> tuple[int, ...]:
     """The columns by whose hash a relation of a clique is partitioned.
 
     The pivot, if there is one: then a rule's facts are born where they belong. Else all columns
@@ -281,14 +281,14 @@ def pivot_shares(clique: DeltaClique) -> tuple[list[tuple[str, int]], frozenset[
 
 # ── Cells ────────────────────────────────────────────────────────────────────────────────────────
 
-Atom: TypeAlias = "tuple[Sequence[str], int]"
+CellAtom: TypeAlias = "tuple[Sequence[str], int]"
 """The variables of an atom, and how many facts it has."""
 
 Shares: TypeAlias = "Mapping[str, int]"
 """How many slices each variable is cut into; one that is not named is not cut."""
 
 
-def shares(atoms: Sequence[Atom], cells: int) -> dict[str, int]:
+def shares(atoms: Sequence[CellAtom], cells: int) -> dict[str, int]:
     """The shares of all variables that atoms meet on, for at most so many cells.
 
     A cell gets of each atom one fact in as many as the shares of its variables multiply to; the
@@ -515,7 +515,7 @@ def together(
     return recursive[0] if is_one and all(how.strategy != "cubed" for how in ranked) else None
 
 
-def forced(clique: DeltaClique, options: Options) -> str | None:
+def find_forced(clique: DeltaClique, options: Options) -> str | None:
     """The strategy that a clique has to have, if it can."""
     if options.strategy is None and options.checkpoint is not None and clique.is_recursive:
         return "meshed"  # the others save nothing
@@ -558,7 +558,7 @@ def outlooks(
     for clique in cliques:
         read = set(reads([clique])).difference(clique.relations)
         is_known = sizes is not None and read <= known.keys()
-        asked, declined = forced(clique, options), None
+        asked, declined = find_forced(clique, options), None
         if asked is not None and (obstacle := why_not(asked, clique, program.relations)):
             asked, declined = None, StrategyChoice(asked, obstacle)
         if asked is not None or is_known:

@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from caladan.analysis.core import CoreGoal
 from caladan.data.frames import check_running
 from caladan.data.source import Source
-from caladan.engines.interface import EngineStopped, Store, Table
+from caladan.engines.interface import EngineStopped, GivenTables, Table
 from caladan.engines.spark.cancellation import Attended, Cancelled, new_tag
 from caladan.engines.spark.choice import TaskMemory, outlooks
 from caladan.engines.spark.frame import plans
 from caladan.engines.spark.run import Cliques
 from caladan.engines.spark.session import connect
-from caladan.engines.spark.session.failures import SparkSaid, diagnosed
+from caladan.engines.spark.session.failures import SparkSaid, diagnose
 from caladan.engines.spark.session.memory import task_memory
 from caladan.engines.spark.session.session import adopt, beside, child
 from caladan.engines.spark.session.staging import Readers, Staging
@@ -31,7 +31,7 @@ from caladan.program import Column
 from caladan.program.clock import TimeOver, deadline
 from caladan.program.events import BytesShuffled, DataRead, Listener, RunDone, RunStarted
 from caladan.program.options import Options
-from caladan.rules.failures import interrupted, limit
+from caladan.rules.failures import limit, report_interrupt
 from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class SparkEngine:
 
         def work(check: Callable[[], None]) -> tuple[SparkTable, pa.Table | None]:
             workspace = Workspace(self._child, check, self._staging)
-            connect.described(self._child, f"reading {name}")
+            connect.describe_jobs(self._child, f"reading {name}")
             try:
                 reading = Reading(name, source, columns, workspace, options.permissive)
                 found = sources.load(reading)
@@ -89,7 +89,7 @@ class SparkEngine:
         return table, rejected
 
     def run(
-        self, program: DeltaProgram, store: Store, options: Options, events: Listener
+        self, program: DeltaProgram, store: GivenTables, options: Options, events: Listener
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
         check_running(self.session)
@@ -98,7 +98,7 @@ class SparkEngine:
         events.tell(RunStarted(self.name, len(program.cliques)))
         tables = cast("Mapping[str, SparkTable]", store)
         _tell_reading(tables, events)
-        workspace = Workspace(self._child, staging=self._staging)
+        workspace = Workspace(self._child, staging=self._staging, asked=options.partitions)
         workspace.ship = self._ship
         tag = new_tag()
         if not self._is_connect:
@@ -117,7 +117,7 @@ class SparkEngine:
             reached = limit("timeout", cast("float", options.timeout), cliques.current)
             raise EngineStopped(reached, cliques.tables()) from None
         except KeyboardInterrupt:
-            raise EngineStopped(interrupted(cliques.current), cliques.tables()) from None
+            raise EngineStopped(report_interrupt(cliques.current), cliques.tables()) from None
         except BaseException:
             cliques.close()
             raise
@@ -133,7 +133,7 @@ class SparkEngine:
         return dict(derived)
 
     def watch(
-        self, program: DeltaProgram, store: Store, options: Options, events: Listener
+        self, program: DeltaProgram, store: GivenTables, options: Options, events: Listener
     ) -> IncrementalProgram:
         """The relations of a program, kept true in the driver while facts come and go."""
         from caladan.engines.embedded.engine import EmbeddedEngine
@@ -173,7 +173,7 @@ class SparkEngine:
         return None if self._is_connect else task_memory(self._child.sparkContext)
 
     def plans(
-        self, program: DeltaProgram, store: Store, options: Options, *, is_all_there: bool
+        self, program: DeltaProgram, store: GivenTables, options: Options, *, is_all_there: bool
     ) -> list[tuple[str, str]]:
         """What Spark would be handed, with a title each: its own plans of frames, or tasks.
 
@@ -186,19 +186,19 @@ class SparkEngine:
             seen = outlooks(
                 program, sizes, self.tasks, options, has_rdds=has_rdds, memory=self.memory
             )
-            workspace = Workspace(self._child, staging=self._staging)
+            workspace = Workspace(self._child, staging=self._staging, asked=options.partitions)
             return plans.plans(program, tables, workspace, seen)
         except (PySparkException, Py4JError) as problem:
-            raise diagnosed(problem) from None
+            raise diagnose(problem) from None
 
     def close(self) -> None:
         """Stop the session, if it was started here; remove what was staged."""
         self._staging.close()
         release_abandoned()
         if self._is_connect:
-            connect.released(self._child)
+            connect.release(self._child)
             if self._view_session is not None:
-                connect.released(self._view_session)
+                connect.release(self._view_session)
         if self._is_ours:
             ended = None if self._is_connect else Readers.of(self.session.sparkContext)
             self.session.stop()
@@ -220,7 +220,7 @@ class SparkEngine:
             attended = Attended(connect.jobs(self._child), work, stopping, tag)
             return attended.run(until, patience)
         except (PySparkException, Py4JError, ConnectionError, Cancelled) as problem:
-            raise diagnosed(problem, rules) from SparkSaid(problem)
+            raise diagnose(problem, rules) from SparkSaid(problem)
 
 
 def _tell_reading(store: Mapping[str, SparkTable], events: Listener) -> None:

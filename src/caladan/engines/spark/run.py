@@ -22,13 +22,13 @@ from caladan.engines.spark.choice import (
     ONE_TASK,
     choices,
     facts_in,
-    forced,
+    find_forced,
     inputs_of,
     together,
     why_not,
 )
 from caladan.engines.spark.frame.fixpoint import FrameFixpoint
-from caladan.engines.spark.session.connect import described, is_connect
+from caladan.engines.spark.session.connect import describe_jobs, is_connect
 from caladan.engines.spark.session.memory import task_memory
 from caladan.engines.spark.session.workers import obstacle
 from caladan.engines.spark.session.workspace import Workspace
@@ -39,7 +39,7 @@ from caladan.program.clock import deadline
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.events import Listener, StrategyDeclined
 from caladan.program.options import Options
-from caladan.rules.failures import LimitName, LimitReached, interrupted, limit
+from caladan.rules.failures import LimitName, LimitReached, limit, report_interrupt
 from caladan.rules.program import DeltaClique, DeltaProgram, program_of, reads
 
 _FEW_NAMES: Final = 5  # relations that the description of a job names
@@ -119,7 +119,7 @@ class Cliques:
 
     def _evaluate(self, clique: DeltaClique) -> None:
         tasks = parts_of(self.workspace)
-        facts, asked = facts_in([clique], self._sizes()), forced(clique, self.options)
+        facts, asked = facts_in([clique], self._sizes()), find_forced(clique, self.options)
         relations = self.program.relations
         if asked is not None and (obstacle := why_not(asked, clique, relations)):
             self.events.tell(StrategyDeclined(clique.relations, asked, obstacle))
@@ -143,7 +143,7 @@ class Cliques:
             parts,
             self.stopping,
             self._limits,
-            asked(self.program, cliques),
+            find_asked(self.program, cliques),
         )
         if name != "single" and self.workspace.shuffle_bytes is not None:
             self.workspace.shuffle_bytes.expected = True
@@ -154,7 +154,9 @@ class Cliques:
                 for clique in cliques:
                     grade = f"search {self.options.search}"
                     self.events.tell(StrategyDeclined(clique.relations, grade, _NO_SEARCH))
-            described(self.workspace.session, f"{_listed(cliques)}, {name}{_tasks(name, parts)}")
+            describe_jobs(
+                self.workspace.session, f"{_list_names(cliques)}, {name}{_tasks(name, parts)}"
+            )
             found = self._strategy(name)(program, store, context)
         except CannotServe as cannot:
             for clique in cliques:
@@ -171,7 +173,7 @@ class Cliques:
             self._keep(stopped.store)
             said = stopped.diagnostics[0]
             late = self.stopping.is_late
-            told = restated(said, self._given, self.options, cliques, late)
+            told = restate(said, self._given, self.options, cliques, late)
             raise EngineStopped(told, {}) from None
         self._keep(found)
         return True
@@ -181,20 +183,20 @@ class Cliques:
         if name == "frame":
             return self._by_frames
         if name == "cubed":
-            from caladan.engines.spark.cube.strategy import cubed
+            from caladan.engines.spark.cube.strategy import run_cubed
 
-            return cubed
+            return run_cubed
         if name == "meshed":
-            from caladan.engines.spark.mesh.strategy import meshed
+            from caladan.engines.spark.mesh.strategy import run_meshed
 
-            return meshed
+            return run_meshed
         if name == "single" and not self._has_rdds:
             from caladan.engines.spark.tasks import connect
 
             return connect.single
         from caladan.engines.spark.tasks import strategies
 
-        return strategies.single if name == "single" else strategies.pivoted
+        return strategies.single if name == "single" else strategies.run_pivoted
 
     def _why_no_tasks(self, strategy: str, cliques: Sequence[DeltaClique]) -> str | None:
         workspace = self.workspace
@@ -281,7 +283,7 @@ class _Sizes(Mapping[str, int]):
         return len(self._tables)
 
 
-def asked(program: DeltaProgram, cliques: Sequence[DeltaClique]) -> frozenset[str] | None:
+def find_asked(program: DeltaProgram, cliques: Sequence[DeltaClique]) -> frozenset[str] | None:
     """What of some cliques goals read, or others; None of a program without goals: perhaps all.
 
     A clique that nobody reads would not be evaluated unless somebody wanted it.
@@ -307,7 +309,7 @@ def parts_of(workspace: Workspace) -> int:
     return workspace.parallelism
 
 
-def restated(
+def restate(
     diagnostic: Diagnostic,
     given: Options,
     asked: Options,
@@ -324,13 +326,13 @@ def restated(
         for clique in cliques:
             said = [] if bound is None else [limit(name, bound, clique.origins)]
             if name == "timeout" and late:
-                said.append(interrupted(clique.origins))
+                said.append(report_interrupt(clique.origins))
             if diagnostic in said:
                 return limit(name, wanted, clique.origins)
     return diagnostic
 
 
-def _listed(cliques: Sequence[DeltaClique]) -> str:
+def _list_names(cliques: Sequence[DeltaClique]) -> str:
     """The names of what some cliques derive, of many the first."""
     names = [name for clique in cliques for name in clique.relations]
     return ", ".join(names if len(names) <= _FEW_NAMES else [*names[:_FEW_NAMES], "…"])

@@ -33,8 +33,8 @@ from caladan.columns.ranks import rank_floats
 from caladan.fixpoint.groups import AggregateHead, Contribution
 from caladan.fixpoint.shapes.comparisons import factors, summands
 from caladan.fixpoint.shapes.digits import Floats, digits
-from caladan.fixpoint.shapes.pairs import Declined, ShapeLimits, numbered
-from caladan.fixpoint.shapes.solutions import BlockPart, SideTuples, Solutions, blocked
+from caladan.fixpoint.shapes.pairs import Declined, ShapeLimits, number_tuples
+from caladan.fixpoint.shapes.solutions import BlockPart, SideTuples, Solutions, add_blocks
 from caladan.join.arithmetic import ValueColumn
 from caladan.program import Arithmetic, Constant, Expression, Variable, thresholds
 from caladan.program.kinds import EXACT, Kind
@@ -87,7 +87,7 @@ def _by_kind(
             body.evaluator.words(rule.body.columns[i], side.bindings, head.domains[i])
             for i in columns
         ]
-        _, (numbers,) = numbered([tuple(words)], [side.rows])
+        _, (numbers,) = number_tuples([tuple(words)], [side.rows])
         _, first, kind = np.unique(numbers, return_index=True, return_inverse=True)
         kinds.append((words, first, kind.astype(np.uint32)))
     is_first = len(kinds[1][1]) <= len(kinds[0][1])
@@ -183,7 +183,7 @@ class _Weights:
             return body.matrix
         every = (np.arange(side.rows, dtype=np.uint32) for side in (body.left, body.right))
         part = BlockPart(body.matrix, *every, is_turned=True)
-        return blocked([part], self.mine.rows, self._others.rows, self._limits)
+        return add_blocks([part], self.mine.rows, self._others.rows, self._limits)
 
     def contribution(self) -> Contribution:
         """What tuples give to their groups."""
@@ -277,7 +277,7 @@ class _Weights:
         parts = digits(self._body.evaluator.values(expression, side.bindings, None).data)
         if not self._head.is_sole or parts is None or self._body.count() >> 36:
             raise Declined("sums of it depend on the order of their amounts")
-        place, (to,) = numbered([tuple(group)], [self.mine.rows])
+        place, (to,) = number_tuples([tuple(group)], [self.mine.rows])
         sums: list[Counts] = []
         for part in parts.parts:
             mine = self._sums(part) if side is self._others else part * self.counts
@@ -380,9 +380,11 @@ class _Weights:
         if not all(isinstance(t, Variable) and t.name in self._others.columns for t in terms):
             raise Declined("it tells terms apart that are not of one side")
         given = tuple(self._others.columns[t.name] for t in terms if isinstance(t, Variable))
-        rows, (to,) = numbered([tuple(group)], [self.mine.rows])
-        columns, (at,) = numbered([given], [self._others.rows])
-        matrix = blocked([BlockPart(self._matrix, to, at)], rows.size, columns.size, self._limits)
+        rows, (to,) = number_tuples([tuple(group)], [self.mine.rows])
+        columns, (at,) = number_tuples([given], [self._others.rows])
+        matrix = add_blocks(
+            [BlockPart(self._matrix, to, at)], rows.size, columns.size, self._limits
+        )
         relation = FoldedRelation(matrix, FoldedSide((0,)), FoldedSide((1,)))
         by_group: Counts = np.zeros(rows.size, np.int64)
         numbers, weights = relation.weighed(first=True)

@@ -187,7 +187,7 @@ class Trail:
 # ── Blocks ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def searched(
+def search_rows(
     exits: Pairs, trails: Sequence[Trail], size: int, limits: ShapeLimits
 ) -> RangeRows | BitRows | None:
     """What each source reaches along its own trails, or None if it does not fit the budget."""
@@ -207,10 +207,10 @@ def searched(
     def reach(block: Words) -> None:
         graph.reach(block, starts, limits)
 
-    return drained(sources, reach, graph.bits, graph.touched, folds, limits)
+    return drain_blocks(sources, reach, graph.bits, graph.touched, folds, limits)
 
 
-def drained(
+def drain_blocks(
     sources: Words,
     fill: Callable[[Words], None],
     bits: Bits,

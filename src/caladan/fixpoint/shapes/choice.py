@@ -16,14 +16,14 @@ from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns import pool
 from caladan.columns.domains import Domain, word_of
 from caladan.columns.folded_relation import FoldedRelation
-from caladan.columns.layout import Counts, Layout, Mask, Words, concatenated
+from caladan.columns.layout import Counts, Layout, Mask, Words, concatenate
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.blueprint import closure_of, facts_read, said, why_rounds
 from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.limits import run_stoppable
 from caladan.fixpoint.planner import Planner
 from caladan.fixpoint.state import State
-from caladan.join.arithmetic import blamed
+from caladan.join.arithmetic import blame_rule
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
@@ -110,10 +110,10 @@ class Shaping:
 
     def _is_closing(self, step: EdgeRule) -> bool:
         """Whether all layouts that an edge reads are closures it can go through."""
-        from caladan.fixpoint.shapes.steps import closing
+        from caladan.fixpoint.shapes.steps import split_closure
 
         return all(
-            closing(link, self) is not None
+            split_closure(link, self) is not None
             for link in step.links
             if link.rule is not None and any(map(self.layout, link.rule.positive))
         )
@@ -144,7 +144,7 @@ class Shaping:
     def exit(self, relation: str) -> tuple[Words, ...]:
         """The distinct facts of a relation before its recursive rules."""
         arity = self._state.program.relations[relation].arity
-        return concatenated(self._state.heads[relation].relation.blocks(), arity)
+        return concatenate(self._state.heads[relation].relation.blocks(), arity)
 
     def info(self, relation: str) -> RelationInfo:
         """What is known of a relation."""
@@ -283,12 +283,12 @@ class Shaping:
                 raise Declined(_MANY)
 
         started = time.perf_counter()
-        with blamed(rule):
+        with blame_rule(rule):
             plan.run(sink, check)
         check()
         head.flip()
         self._tell_solved(rule, plan, sink.count, time.perf_counter() - started)
-        return concatenated(head.relation.blocks(), len(domains))
+        return concatenate(head.relation.blocks(), len(domains))
 
     def _copied(
         self, rule: CoreRule, domains: Sequence[Domain], most: int | None
@@ -312,7 +312,7 @@ class Shaping:
             return None
         if most is not None and self._state.finished[name].count() > most:
             raise Declined(_MANY)
-        columns = concatenated(self._state.finished[name].blocks(), len(own))
+        columns = concatenate(self._state.finished[name].blocks(), len(own))
         return tuple(columns[c] for c in order)
 
     def _tell_solved(self, rule: CoreRule, plan: RulePlan, count: int, seconds: float) -> None:
@@ -371,7 +371,7 @@ class Overlaying:
         from caladan.fixpoint.shapes.pairs import Declined
 
         arity = self._state.program.relations[self._name].arity
-        listed = concatenated(self._state.heads[self._name].relation.blocks(), arity)
+        listed = concatenate(self._state.heads[self._name].relation.blocks(), arity)
         try:
             return self._run(lambda limits: self._overlay.finish(listed, limits))
         except Declined as reason:

@@ -5,7 +5,7 @@ are folded into strongly connected components, which are reached together; what 
 and one pass over it, sinks first, gives all rows. Where B is E itself (the transitive closure)
 the rows are the components' too, otherwise each X is a row of its own.
 
-There are three ways, and the cheapest is taken by estimate (`_ranked`):
+There are three ways, and the cheapest is taken by estimate (`_rank_rows`):
 
     bits        word-parallel bit rows      edges × columns / 64 words, whatever is reached
     ranges      ranges of columns, merged   the ranges of what is reached, summed over the edges
@@ -77,7 +77,7 @@ class ClosureRows:
         return self.columns if self.has_sources else 0
 
 
-def condensed(exits: Pairs, step: Pairs, may_share: bool = True) -> ClosureRows:
+def condense_pairs(exits: Pairs, step: Pairs, may_share: bool = True) -> ClosureRows:
     """The rows for exit pairs B and step pairs E; if they are the same, components are enough."""
     closes_itself = may_share and contains(exits, step) and contains(step, exits)
     size = extent(*step, exits[1])
@@ -141,7 +141,7 @@ LAYOUTS: Final[dict[Way, str]] = {
 }
 
 
-def reached(starts: Words, step: Pairs, nodes: int) -> Mask:
+def find_reached(starts: Words, step: Pairs, nodes: int) -> Mask:
     """Which nodes are starts, or led to by steps from there."""
     graph = Graph.of(*step, nodes)
     marks = np.zeros(nodes, np.bool_)
@@ -173,12 +173,16 @@ def require_rounds(
             raise Declined(f"rounds would be more than {limits.max_rounds}, which is the limit")
 
 
-def ranked(exits: Pairs, step: Pairs, limits: ShapeLimits, *, may_share: bool = True) -> list[Way]:
+def rank_ways(
+    exits: Pairs, step: Pairs, limits: ShapeLimits, *, may_share: bool = True
+) -> list[Way]:
     """The ways that fit the budget, the one with the least estimate first."""
-    return list(dict.fromkeys(way for way, _ in _ranked(condensed(exits, step, may_share), limits)))
+    return list(
+        dict.fromkeys(way for way, _ in _rank_rows(condense_pairs(exits, step, may_share), limits))
+    )
 
 
-def carried(
+def close_pairs(
     exits: Pairs,
     step: Pairs,
     limits: ShapeLimits,
@@ -193,8 +197,8 @@ def carried(
     `may_share`, the first column's words are not nodes of E, even if the pairs look the same.
     """
     limits.check()
-    rows = condensed(exits, step, may_share)
-    ways: list[tuple[Way, int]] = [(way, limits.budget)] if way else _ranked(rows, limits)
+    rows = condense_pairs(exits, step, may_share)
+    ways: list[tuple[Way, int]] = [(way, limits.budget)] if way else _rank_rows(rows, limits)
     for each, room in ways:
         try:
             layout = _WAYS[each](rows, limits, room)
@@ -208,7 +212,7 @@ def carried(
 # ── The choice ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _ranked(rows: ClosureRows, limits: ShapeLimits) -> list[tuple[Way, int]]:
+def _rank_rows(rows: ClosureRows, limits: ShapeLimits) -> list[tuple[Way, int]]:
     """The ways that fit the budget, by their estimates of nanoseconds, with the bytes for each.
 
     A way that was underestimated is given up at several times its estimate if there is another.
@@ -218,7 +222,7 @@ def _ranked(rows: ClosureRows, limits: ShapeLimits) -> list[tuple[Way, int]]:
     edges = len(rows.graph.targets)
     if not answers:
         return [("ranges", limits.budget)]
-    ranges, walks = _sampled(rows, limits)
+    ranges, walks = _sample(rows, limits)
     words = (rows.columns + 63) // 64
     prices = thresholds.now
     costs: list[tuple[float, float, Way]] = [
@@ -240,7 +244,7 @@ def _ranked(rows: ClosureRows, limits: ShapeLimits) -> list[tuple[Way, int]]:
     return [*ways, *((way, limits.budget) for way, room in ways[:1] if room < limits.budget)]
 
 
-def _sampled(rows: ClosureRows, limits: ShapeLimits) -> tuple[float, float]:
+def _sample(rows: ClosureRows, limits: ShapeLimits) -> tuple[float, float]:
     """For a row, on average: the ranges of what it reaches, and the nodes and edges on the way."""
     answers = rows.graph.nodes - rows.first
     # The middles of equal parts: the first and last rows are the odd ones.

@@ -56,7 +56,7 @@ def told_apart(
     if sums is None or len(mixed) > 1:
         return None
     if mixed:
-        return _divided(comparison.operator, *mixed[0], sums, evaluator, first, second)
+        return _divide(comparison.operator, *mixed[0], sums, evaluator, first, second)
     return comparison.operator, sums[0], -sums[1]
 
 
@@ -116,7 +116,7 @@ def _rest(comparison: Comparison) -> tuple[Expression, int, int] | None:
     return None
 
 
-def _divided(
+def _divide(
     operator: str,
     sign: int,
     term: Expression,

@@ -34,7 +34,7 @@ from caladan.fixpoint.shapes.comparisons import told_apart
 from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import Declined, NodePlace
 from caladan.join.frontier import Bindings
-from caladan.plan.literals import Literal
+from caladan.plan.literals import CoreLiteral
 from caladan.program import (
     Comparison,
     Expression,
@@ -64,7 +64,7 @@ class TestedSide:
 
 def place_tests(
     rule: CoreRule,
-    literals: Sequence[Literal],
+    literals: Sequence[CoreLiteral],
     sources: TestedSide,
     ends: TestedSide,
     inputs: ShapeInputs,
@@ -72,13 +72,13 @@ def place_tests(
     """The tests that literals of a rule come down to, where it leaves or arrives."""
     begin, end = ends.place.range
     found: list[BlockTest] = []
-    asked: list[Literal] = []
+    asked: list[CoreLiteral] = []
     for literal in literals:
         test = (
             _in_layout(literal, sources, ends, inputs)
-            or _paired(rule, literal, sources, ends, inputs)
+            or _pair_kinds(rule, literal, sources, ends, inputs)
             if isinstance(literal, CoreAtom)
-            else _compared(rule, literal, sources, ends, inputs)
+            else _compare_sides(rule, literal, sources, ends, inputs)
         )
         if test is None:
             asked.append(literal)
@@ -101,7 +101,7 @@ def place_tests(
 # ── Comparisons ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _compared(
+def _compare_sides(
     rule: CoreRule,
     comparison: Comparison,
     sources: TestedSide,
@@ -185,7 +185,7 @@ def _in_layout(
     return None
 
 
-def _paired(
+def _pair_kinds(
     rule: CoreRule, atom: CoreAtom, sources: TestedSide, ends: TestedSide, inputs: ShapeInputs
 ) -> PairedTest | None:
     """The facts of an atom as pairs of kinds of sources and nodes; None if they are too many."""

@@ -28,11 +28,11 @@ from caladan.fixpoint.shapes.pairs import (
     NodePlace,
     ShapeLimits,
     longest_path,
-    numbered,
+    number_tuples,
     union,
 )
 from caladan.fixpoint.shapes.sources import StepSources
-from caladan.join.arithmetic import blamed
+from caladan.join.arithmetic import blame_rule
 from caladan.join.frontier import Bindings
 from caladan.plan.recursion import Closure
 from caladan.program import thresholds
@@ -43,10 +43,10 @@ Sums: TypeAlias = NDArray[np.float64]
 
 def find_distances(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
     """The relation of a shape; its facts are listed."""
-    return inputs.stored(closure.relation, prepared(closure, inputs, limits))
+    return inputs.stored(closure.relation, prepare_facts(closure, inputs, limits))
 
 
-def prepared(
+def prepare_facts(
     closure: Closure, inputs: ShapeInputs, limits: ShapeLimits
 ) -> Iterator[tuple[Words, ...]]:
     """The facts of a shape, which are found once they are asked for; declines before that."""
@@ -70,12 +70,12 @@ def prepared(
         parts += [found[: len(stepping)], found[len(stepping) : 2 * len(stepping)]]
         read = dict(zip(weight.read, found[2 * len(stepping) :], strict=True))
         evaluator = inputs.evaluator(each.rule, weight.read)
-        with blamed(each.rule):
+        with blame_rule(each.rule):
             added = evaluator.values(weight.added, Bindings(len(found[0]), read), None)
         weights.append(sign * added.data.astype(np.float64))
     limits.require_some(sum(len(part[0]) for part in parts))
     columns = [tuple(np.ascontiguousarray(c) for c in part) for part in parts]
-    place, ids = numbered(columns, [len(part[0]) for part in columns])
+    place, ids = number_tuples(columns, [len(part[0]) for part in columns])
     most = max(map(magnitude, (*weights, values)))
     if not place.size * most < (EXACT if kind is Kind.INTEGER else np.inf):
         raise Declined("its sums may be larger than doubles can tell apart")
@@ -130,7 +130,7 @@ class _WeightedGraph:
         lengths = [len(each) for each in begins]
         self._step_of = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)[order]
         self._widest = np.array([each.is_widest for each in steps], np.bool_)
-        # Sums are finite (`prepared` declines others), so none is beyond infinity.
+        # Sums are finite (`prepare_facts` declines others), so none is beyond infinity.
         both = [(s.leaves, s.arrives) for s in steps]
         self._limits = np.array([[np.inf if e is None else e for e in each] for each in both])
         self.tests: list[list[tuple[PlaceTest, ...]]] = []

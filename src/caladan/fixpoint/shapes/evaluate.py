@@ -32,15 +32,15 @@ import numpy as np
 from caladan.columns.folded import Distinct
 from caladan.columns.folded_relation import ClosureGraph, FoldedRelation, FoldedSide
 from caladan.columns.layout import Layout, Mask, Words
-from caladan.fixpoint.shapes.blocks import Trail, searched
+from caladan.fixpoint.shapes.blocks import Trail, search_rows
 from caladan.fixpoint.shapes.closure import (
     LAYOUTS,
-    carried,
-    ranked,
-    reached,
+    close_pairs,
+    find_reached,
+    rank_ways,
     require_rounds,
 )
-from caladan.fixpoint.shapes.distances import find_distances, prepared
+from caladan.fixpoint.shapes.distances import find_distances, prepare_facts
 from caladan.fixpoint.shapes.explore import graph_of
 from caladan.fixpoint.shapes.generations import prepare_grid, solve_two_sided
 from caladan.fixpoint.shapes.inputs import ShapeInputs, exit_facts
@@ -52,11 +52,11 @@ from caladan.fixpoint.shapes.pairs import (
     Pairs,
     ShapeLimits,
     contains,
-    turned,
+    transpose,
     union,
 )
 from caladan.fixpoint.shapes.sources import StepSources
-from caladan.fixpoint.shapes.steps import StepGraph, stepped
+from caladan.fixpoint.shapes.steps import StepGraph, build_graph
 from caladan.plan.recursion import Closure, Split
 from caladan.program import Variable, thresholds
 
@@ -75,10 +75,10 @@ def solve_closure(
             solve = spread_labels if closure.is_labels else find_distances
             return {closure.relation: solve(closure, inputs, limits)}
         if not _is_carried(closure):
-            return _reached(closure, inputs, limits)
+            return _evaluate_reachability(closure, inputs, limits)
         if closure.is_two_sided and not closure.is_both_ends:
             return solve_two_sided(closure, inputs, limits)
-        return _carried(closure, inputs, limits)
+        return _evaluate_closure(closure, inputs, limits)
     except Declined as reason:
         if declined is not None:
             declined(str(reason))
@@ -89,9 +89,11 @@ def _is_carried(closure: Closure) -> bool:
     return all(split.carried for split in closure.splits.values())
 
 
-def _reached(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
-    graph, firsts, edges = _spreading(closure, inputs, limits)
-    marks = reached(firsts, edges, graph.size)
+def _evaluate_reachability(
+    closure: Closure, inputs: ShapeInputs, limits: ShapeLimits
+) -> dict[str, Layout]:
+    graph, firsts, edges = _find_graph(closure, inputs, limits)
+    marks = find_reached(firsts, edges, graph.size)
     found: dict[str, Layout] = {}
     for name in closure.relations:
         place = graph.places[name]
@@ -100,14 +102,14 @@ def _reached(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> dict
     return found
 
 
-def _spreading(
+def _find_graph(
     closure: Closure, inputs: ShapeInputs, limits: ShapeLimits
 ) -> tuple[StepGraph, Words, Pairs]:
     """The graph that relations spread in, where they start, and its edges."""
     starts = {name: inputs.exit(name) for name in closure.relations}
     stepping = dict.fromkeys(closure.relations, (0,))
     steps = [step.edge for step in closure.steps]
-    graph = stepped(stepping, steps, starts, inputs, limits)
+    graph = build_graph(stepping, steps, starts, inputs, limits)
     firsts = np.concatenate([graph.starts[name] for name in closure.relations])
     edges = union(graph.edges)
     exact = all(step.is_round for step in steps)
@@ -116,13 +118,17 @@ def _spreading(
     return graph, firsts, edges
 
 
-def _carried(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
+def _evaluate_closure(
+    closure: Closure, inputs: ShapeInputs, limits: ShapeLimits
+) -> dict[str, Layout]:
     graph = _graph(closure, inputs, limits)
     _require_within(closure, graph, limits)
-    matrix = _fitting(
-        carried(graph.exits, graph.edges, limits, beside=graph.beside, may_share=graph.may_share)
+    matrix = _check_budget(
+        close_pairs(
+            graph.exits, graph.edges, limits, beside=graph.beside, may_share=graph.may_share
+        )
         if graph.trails is None
-        else searched(graph.exits, graph.trails, graph.size, limits)
+        else search_rows(graph.exits, graph.trails, graph.size, limits)
     )
     found: dict[str, Layout] = {}
     for name, place in graph.places.items():
@@ -159,9 +165,9 @@ def layouts_of(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> li
     Declines as `solve_closure` does, short of solving it.
     """
     if closure.function is not None:
-        (label_graph if closure.is_labels else prepared)(closure, inputs, limits)
+        (label_graph if closure.is_labels else prepare_facts)(closure, inputs, limits)
     elif not _is_carried(closure):
-        _spreading(closure, inputs, limits)
+        _find_graph(closure, inputs, limits)
     elif closure.is_two_sided and not closure.is_both_ends:
         prepare_grid(closure, inputs, limits)
     else:
@@ -175,7 +181,7 @@ def _ways(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> list[st
     if graph.trails is None:
         found = [
             LAYOUTS[way]
-            for way in ranked(graph.exits, graph.edges, limits, may_share=graph.may_share)
+            for way in rank_ways(graph.exits, graph.edges, limits, may_share=graph.may_share)
         ]
     else:  # a block says which of them is smaller
         found = [LAYOUTS["ranges"], LAYOUTS["bits"]]
@@ -245,7 +251,7 @@ def _graph(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> _Graph
     pairs = (firsts, starts)
     if may_share and kept > moved and contains(pairs, steps) and contains(steps, pairs):
         # E*·E is the same from both ends.
-        pairs, steps, splits = turned(pairs), turned(steps), {name: splits[name].transposed}
+        pairs, steps, splits = transpose(pairs), transpose(steps), {name: splits[name].transposed}
     return replace(known(pairs, steps, size=graph.size, may_share=may_share), splits=splits)
 
 
@@ -314,7 +320,7 @@ def _join_ends(
     )  # fmt: skip
 
 
-def _fitting(layout: L | None) -> L:
+def _check_budget(layout: L | None) -> L:
     """A layout, if it fits the memory budget."""
     if layout is None:
         raise Declined("no layout of it fits the memory budget")

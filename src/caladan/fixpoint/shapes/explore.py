@@ -11,20 +11,26 @@ a rule are solved once, and looked up by what it reads of a tuple.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from caladan.columns.folded_index import stretches
 from caladan.columns.interner import ABSENT, Tuples
-from caladan.columns.layout import Counts, Words, concatenated
+from caladan.columns.layout import Counts, Words, concatenate
 from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import NO_PAIRS, Declined, NodePlace, Pairs, ShapeLimits, union
-from caladan.fixpoint.shapes.steps import Key, StepGraph, fitting, headed, stepped
+from caladan.fixpoint.shapes.steps import (
+    Key,
+    StepColumns,
+    StepGraph,
+    build_graph,
+    compute_head,
+    match_term,
+)
 from caladan.plan.recursion import EdgeRule
 from caladan.program import Variable, thresholds
 
-Columns: TypeAlias = tuple[Words, ...]
 _MANY: Final = "its steps lead to many more tuples than it has facts"
 _UNREAD: Final = "a step has atoms that nothing is read of"
 
@@ -32,18 +38,18 @@ _UNREAD: Final = "a step has atoms that nothing is read of"
 def graph_of(
     stepping: Mapping[str, tuple[int, ...]],
     steps: Sequence[EdgeRule],
-    exits: Mapping[str, Columns],
+    exits: Mapping[str, StepColumns],
     inputs: ShapeInputs,
     limits: ShapeLimits,
     entries: Sequence[EdgeRule] = (),
 ) -> StepGraph:
     """The graph of some steps over the stepping columns of relations, and of entries to them."""
     if any(step.explores for step in steps):
-        return explored(stepping, steps, exits, inputs, limits)
-    return stepped(stepping, steps, exits, inputs, limits, entries)
+        return explore(stepping, steps, exits, inputs, limits)
+    return build_graph(stepping, steps, exits, inputs, limits, entries)
 
 
-def explored(
+def explore(
     stepping: Mapping[str, tuple[int, ...]],
     steps: Sequence[EdgeRule],
     exits: Mapping[str, Sequence[Words] | Mapping[int, Words]],
@@ -60,7 +66,7 @@ def explored(
     tuples: dict[Key, Tuples] = {room[name]: Tuples(len(each)) for name, each in stepping.items()}
     tuples |= {(i, 1): Tuples(len(s.middle)) for i, s in enumerate(steps) if s.middle}
     starts: dict[str, Words] = {}
-    found: dict[str, list[Columns]] = {name: [] for name in room.values()}
+    found: dict[str, list[StepColumns]] = {name: [] for name in room.values()}
     for name, each in stepping.items():
         columns = tuple(np.ascontiguousarray(exits[name][c]) for c in each)
         starts[name], new = tuples[room[name]].ids(columns, len(columns[0]))
@@ -77,13 +83,13 @@ def explored(
         rounds += 1
         if rounds > thresholds.now.shape_rounds or sum(map(len, tuples.values())) > most:
             raise Declined(_MANY)
-        frontier = {name: concatenated(iter(found[name]), len(stepping[name])) for name in found}
+        frontier = {name: concatenate(iter(found[name]), len(stepping[name])) for name in found}
         first = {name: len(tuples[name]) - len(frontier[name][0]) for name in found}
         found = {name: [] for name in found}
         for number, (step, way) in enumerate(zip(steps, ways, strict=True)):
             source, target = room[step.source], room[step.target]
             at, by_name = way.solutions(frontier[source], most)
-            made, exist = headed(step, stepping[step.target], by_name, len(at), inputs)
+            made, exist = compute_head(step, stepping[step.target], by_name, len(at), inputs)
             if not exist or not len(at):
                 continue
             to, new = tuples[target].ids(made, len(at))
@@ -129,7 +135,7 @@ class _Way:
             raise Declined(_UNREAD)
         self.rows = 0
         self._names: list[str] = []
-        self._columns: Columns = ()
+        self._columns: StepColumns = ()
         if rule is None:
             return
         self._columns = inputs.solve(rule)
@@ -142,13 +148,13 @@ class _Way:
         self._columns = tuple(column[order] for column in self._columns)
         self._bounds: Counts = np.searchsorted(ids[order], np.arange(len(self._tuples) + 1))
 
-    def solutions(self, given: Columns, most: int) -> tuple[Counts, dict[str, Words]]:
+    def solutions(self, given: StepColumns, most: int) -> tuple[Counts, dict[str, Words]]:
         """Which of some tuples the step leaves, and the variables of each solution."""
         step, inputs = self._step, self._inputs
         fits = np.ones(len(given[0]), np.bool_)
         by_name: dict[str, Words] = {}
         for column, term, words in zip(self._stepping, step.begin, given, strict=True):
-            fits &= fitting(step, column, term, words, by_name, inputs)
+            fits &= match_term(step, column, term, words, by_name, inputs)
         at = np.flatnonzero(fits)
         by_name = {name: words[at] for name, words in by_name.items()}
         if self._names:

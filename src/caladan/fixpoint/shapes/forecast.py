@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 from caladan.analysis.core import CoreRule
 from caladan.fixpoint.blueprint import OVERLAY
-from caladan.fixpoint.shapes.halves import Halves, around, parted, refusals, spelled_out
+from caladan.fixpoint.shapes.halves import Halves, around, refusals, spelled_out, split_body
 from caladan.fixpoint.shapes.pairs import Declined
 from caladan.plan.literals import atom_rules
-from caladan.plan.recursion import Closure, Link, Relations, Split, enter
+from caladan.plan.recursion import Closure, Link, RelationInfos, Split, enter
 from caladan.program import Variable, thresholds
 from caladan.rules.body import names
 from caladan.rules.program import DeltaClique, DeltaRule
@@ -55,7 +55,9 @@ def folds(closure: Closure) -> dict[str, Split]:
     return dict(closure.splits) if is_folded else {}
 
 
-def links(closure: Closure, relations: Relations, known: Folds, when: str) -> Iterator[LinkRule]:
+def links(
+    closure: Closure, relations: RelationInfos, known: Folds, when: str
+) -> Iterator[LinkRule]:
     """What a closure has solved first, when it is taken."""
     rules = list(closure.rules)
     has_sources = not closure.is_two_sided or closure.is_both_ends
@@ -70,7 +72,7 @@ def links(closure: Closure, relations: Relations, known: Folds, when: str) -> It
             yield from _through(link, relations, known)
 
 
-def _through(link: Link, relations: Relations, known: Folds) -> Iterator[LinkRule]:
+def _through(link: Link, relations: RelationInfos, known: Folds) -> Iterator[LinkRule]:
     """The sides of a link that may be a closure itself."""
     if link.rule is None:
         return
@@ -79,9 +81,9 @@ def _through(link: Link, relations: Relations, known: Folds) -> Iterator[LinkRul
         if atom.relation in known:
             info = relations[atom.relation]
             large = [a for a in link.rule.positive if a.relation in known]
-            body = parted(link.rule, atom, known[atom.relation], info, wanted, large)
+            body = split_body(link.rule, atom, known[atom.relation], info, wanted, large)
             if body is not None and not body.tests:
-                yield from _sides(body, _when([atom.relation]))
+                yield from _sides(body, _describe_condition([atom.relation]))
 
 
 def _sides(body: Halves, when: str) -> Iterator[LinkRule]:
@@ -89,7 +91,7 @@ def _sides(body: Halves, when: str) -> Iterator[LinkRule]:
     yield LinkRule(body.right, when)
 
 
-def _when(large: Sequence[str], conjunction: str = "and") -> str:
+def _describe_condition(large: Sequence[str], conjunction: str = "and") -> str:
     several = "are layouts" if len(large) > 1 and conjunction == "and" else "is a layout"
     them = f" {conjunction} ".join(large)
     return f"if {them} {several} of at least {thresholds.now.folded:,} facts"
@@ -98,7 +100,7 @@ def _when(large: Sequence[str], conjunction: str = "and") -> str:
 def top(
     clique: DeltaClique,
     closure: Closure | None,
-    relations: Relations,
+    relations: RelationInfos,
     known: Folds,
 ) -> Top | None:
     """What may take the exit rules of a clique; None if they read no relation that may be a layout.
@@ -116,10 +118,10 @@ def top(
     reasons: dict[str, None] = {}
     whole = enter(closure, clique.relations, bodies, relations, lambda a: a.relation in known)
     if whole is not None:
-        strategies[whole.solver], (sides,) = _when(large), whole.splits.values()
+        strategies[whole.solver], (sides,) = _describe_condition(large), whole.splits.values()
         for link in (link for step in whole.entries for link in step.links):
             if link.rule is not None:
-                solving.append(LinkRule(link.rule, _when(large)))
+                solving.append(LinkRule(link.rule, _describe_condition(large)))
             solving += _through(link, relations, known)
     if not clique.is_recursive:
         for some in [[name] for name in large] + [large] * (len(large) > 1):
@@ -130,11 +132,11 @@ def top(
                 except Declined as reason:
                     reasons[str(reason)] = None
                     continue
-                strategies[OVERLAY] = _when(large, "or")
-                solving += _sides(body, _when(some))
+                strategies[OVERLAY] = _describe_condition(large, "or")
+                solving += _sides(body, _describe_condition(some))
                 tests = atom_rules(rule.rule, body.tests)
-                solving += (LinkRule(each, _when(some)) for each in tests)
-                sides = sides or _headed(rule, body, relations[rule.rule.head].arity)
+                solving += (LinkRule(each, _describe_condition(some)) for each in tests)
+                sides = sides or _find_sides(rule, body, relations[rule.rule.head].arity)
     return Top(strategies, tuple(_distinct(solving)), sides, tuple(reasons))
 
 
@@ -142,7 +144,7 @@ def _distinct(solving: Sequence[LinkRule]) -> Iterator[LinkRule]:
     return (each for i, each in enumerate(solving) if each not in solving[:i])
 
 
-def _headed(rule: DeltaRule, body: Halves, arity: int) -> Split | None:
+def _find_sides(rule: DeltaRule, body: Halves, arity: int) -> Split | None:
     """The columns of the head that come from each side of a body; None if one side has all."""
     left, right = (names(*each.arguments) for each in (body.left, body.right))
     read = [names(each) for each in rule.body.columns[:arity]]

@@ -24,9 +24,9 @@ from caladan.columns.kernels.generations import equal_sets, seed_generations, st
 from caladan.columns.kernels.graph import components
 from caladan.columns.layout import Layout, Mask, Words
 from caladan.columns.matrices import BitRows
-from caladan.fixpoint.shapes.closure import carried
+from caladan.fixpoint.shapes.closure import close_pairs
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
-from caladan.fixpoint.shapes.explore import explored
+from caladan.fixpoint.shapes.explore import explore
 from caladan.fixpoint.shapes.grid import Grid, GridRule, require_dense, side_words, stepped_grid
 from caladan.fixpoint.shapes.inputs import ShapeInputs, exit_facts
 from caladan.fixpoint.shapes.pairs import (
@@ -38,7 +38,7 @@ from caladan.fixpoint.shapes.pairs import (
     distinct,
     extent,
     longest_path,
-    turned,
+    transpose,
     union,
 )
 from caladan.plan.literals import variable_names
@@ -50,7 +50,7 @@ def solve_two_sided(
     closure: Closure, inputs: ShapeInputs, limits: ShapeLimits
 ) -> dict[str, Layout]:
     """The relations of a shape."""
-    if closure.rises and (risen := _risen(closure, inputs, limits)) is not None:
+    if closure.rises and (risen := _close_rising(closure, inputs, limits)) is not None:
         return risen
     grid = prepare_grid(closure, inputs, limits)
     (rule, *others) = grid.rules
@@ -71,7 +71,9 @@ def solve_two_sided(
     }
 
 
-def _risen(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout] | None:
+def _close_rising(
+    closure: Closure, inputs: ShapeInputs, limits: ShapeLimits
+) -> dict[str, Layout] | None:
     """p(X, Z) <- p(X, Y), p(Y, Z), X < Z, if exit facts have it: then their closure has it, too."""
     ((name, sides),), (step,) = closure.splits.items(), closure.steps
     facts = inputs.exit(name)
@@ -84,7 +86,7 @@ def _risen(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
     columns = {n: words[:, None] for n, words in zip(read, exits, strict=True)}
     if not inputs.holds(step.rule, step.arriving, columns, (len(exits[0]), 1)).all():
         return None
-    matrix = carried(exits, exits, limits)
+    matrix = close_pairs(exits, exits, limits)
     if matrix is None:
         return None
     return {name: FoldedRelation(matrix, FoldedSide(sides.carried), FoldedSide(sides.node))}
@@ -199,7 +201,7 @@ class _Axis:
         named = {
             name: dict(zip(columns[name], given, strict=True)) for name, given in starts.items()
         }
-        graph = explored(columns, some, named, inputs, limits, together=True)
+        graph = explore(columns, some, named, inputs, limits, together=True)
         self.place = next(iter(graph.places.values()))
         self.starts = dict(graph.starts)
         found = iter(graph.edges)
@@ -273,7 +275,7 @@ def _side(pairs: Pairs, others: Words) -> Side:
         Fold.of(class_of, count),
         Graph.of(*below, size),
         Graph.of(*steps, count),
-        Graph.of(*turned(steps), count),
+        Graph.of(*transpose(steps), count),
     )
 
 

@@ -45,7 +45,7 @@ from caladan.fixpoint.shapes.pairs import (
     Pairs,
     ShapeLimits,
     extent,
-    turned,
+    transpose,
     union,
 )
 from caladan.program import thresholds
@@ -137,7 +137,7 @@ def stepped_grid(grid: Grid, limits: ShapeLimits) -> list[BitRows] | None:
     closes = np.zeros((len(exits), size), np.bool_)
     rules = list(grid.rules)
     for number in range(len(exits)):
-        mine = _closed(grid.rules, number)
+        mine = _find_closed(grid.rules, number)
         room -= len(column_words) * words * 8 * bool(mine)
         if mine and len(mine) < len(rules) and room >= 0:
             _close(mine, columns, ends[number], limits)
@@ -150,7 +150,7 @@ def stepped_grid(grid: Grid, limits: ShapeLimits) -> list[BitRows] | None:
     lefts = [_within(rows, (row_words, row_words) if r.left is None else r.left) for r in rules]
     rights = [(column_words, column_words) if r.right is None else r.right for r in rules]
     fan = [_within(columns, pairs) for pairs in rights]
-    back = [_within(columns, turned(pairs)) for pairs in rights]
+    back = [_within(columns, transpose(pairs)) for pairs in rights]
     masks = [
         _may_be(tests, row_words, column_words, limits)
         for rule in rules
@@ -162,7 +162,7 @@ def stepped_grid(grid: Grid, limits: ShapeLimits) -> list[BitRows] | None:
     firsts = [np.cumsum([0, *(len(g.targets) for g in some)])[:-1] for some in (lefts, fan)]
     done = step_grid(
         _table(rules), np.stack(applies), size, np.stack(firsts, axis=1),
-        _row_order(rules, lefts, exits, rows), _shared(grid, row_words, column_words),
+        _row_order(rules, lefts, exits, rows), _share_columns(grid, row_words, column_words),
         *_together(lefts), *_together(fan), *_together(back), ends, closes,
         np.stack(masks) if masks else np.zeros((0, size, words), np.uint64),
         bits, bits.copy(), limits.stop,
@@ -188,7 +188,7 @@ def _table(rules: Sequence[GridRule]) -> NDArray[np.int64]:
     return table
 
 
-def _closed(rules: Sequence[GridRule], relation: int) -> list[GridRule]:
+def _find_closed(rules: Sequence[GridRule], relation: int) -> list[GridRule]:
     """The rules that leave rows of a relation where they are, if they do the same for each row."""
     mine = [rule for rule in rules if rule.kind == STAY and rule.source == relation]
     if any(rule.is_tested or not _same(rule.may, mine[0].may) for rule in mine):
@@ -233,7 +233,7 @@ def _row_order(
     return np.argsort(component, kind="stable")[::-1].astype(np.uint32)
 
 
-def _shared(grid: Grid, row_words: Words, column_words: Words) -> NDArray[np.int64]:
+def _share_columns(grid: Grid, row_words: Words, column_words: Words) -> NDArray[np.int64]:
     """The column that has the same word as each row, -1 if there is none."""
     same = np.full(len(row_words), -1, np.int64)
     (own, *_) = grid.rows.columns(row_words)

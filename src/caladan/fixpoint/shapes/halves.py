@@ -2,9 +2,9 @@
 
     tc(A, B), A > 10, w(B, V), V < 5, B - A > 100      A > 10 | w(B, V), V < 5 | B - A > 100
 
-`parted` takes a body apart around an atom, `around` finds the atom of a rule that it falls apart
-around. Each side is a rule of its own. A body may fall apart by itself, with a layout among the
-tests, n(A), n(B), ~tc(A, B): `refusals`.
+`split_body` takes a body apart around an atom, `around` finds the atom of a rule that it falls
+apart around. Each side is a rule of its own. A body may fall apart by itself, with a layout among
+the tests, n(A), n(B), ~tc(A, B): `refusals`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from caladan.fixpoint.shapes.pairs import (
     Declined,
 )
 from caladan.plan.literals import (
-    Literal,
+    CoreLiteral,
     body_rule,
     connect,
     inline_definitions_in,
@@ -44,11 +44,11 @@ class Halves:
     relation: str
     left: CoreRule
     right: CoreRule
-    tests: tuple[Literal, ...]
+    tests: tuple[CoreLiteral, ...]
     is_free: bool = False
 
 
-def parted(
+def split_body(
     rule: CoreRule,
     atom: CoreAtom,
     columns: Split,
@@ -62,7 +62,7 @@ def parted(
     that are to stay `whole` are layouts too.
     """
     types = dict(rule.types)
-    literals: list[Literal] = [a for a in rule.atoms if a is not atom]
+    literals: list[CoreLiteral] = [a for a in rule.atoms if a is not atom]
     literals += rule.comparisons
     own: list[Variable] = []
     for column, term in zip(info.columns, atom.arguments, strict=True):
@@ -75,9 +75,9 @@ def parted(
             literals.append(Comparison("=", fresh, term))
     sides = columns.carried, columns.node
     reach = [{own[c].name for c in side} for side in sides]
-    parts: tuple[list[Literal], list[Literal]] = ([], [])
+    parts: tuple[list[CoreLiteral], list[CoreLiteral]] = ([], [])
     rest = _bound(literals, reach, parts, types, whole)
-    tests = _divided(rest, reach, parts)
+    tests = _divide(rest, reach, parts)
     if tests is None:
         return None
     asked = literal_names(*tests) if wanted is None else literal_names(*tests) | wanted
@@ -136,7 +136,7 @@ def around(
     for atom in large:
         mine = sides(atom)
         assert mine is not None
-        body = parted(core, atom, mine, relations[atom.relation], wanted, large)
+        body = split_body(core, atom, mine, relations[atom.relation], wanted, large)
         if body is not None and all(a is atom or any(a is t for t in body.tests) for a in large):
             return atom, body  # no other layout is listed for a side
     raise Declined("its rules join layouts with each other")
@@ -144,7 +144,7 @@ def around(
 
 def refusals(rule: CoreRule) -> list[CoreAtom]:
     """The negated atoms of a body of two parts, ~tc(X, Y) of n(X), m(Y), if they connect these."""
-    near, far = _unconnected(rule)
+    near, far = _split_unconnected(rule)
     if not far:
         return []
     one, other = literal_names(*near), literal_names(*far)
@@ -152,7 +152,7 @@ def refusals(rule: CoreRule) -> list[CoreAtom]:
     return [a for a in negated if literal_names(a) & one and literal_names(a) & other]
 
 
-def _unconnected(rule: CoreRule) -> tuple[list[Literal], list[Literal]]:
+def _split_unconnected(rule: CoreRule) -> tuple[list[CoreLiteral], list[CoreLiteral]]:
     """The atoms that are connected with the first, and all others, if those are one part more."""
     positive = list(rule.positive)
     if not positive:
@@ -163,13 +163,13 @@ def _unconnected(rule: CoreRule) -> tuple[list[Literal], list[Literal]]:
     return near, (far if len(part) == len(far) else [])
 
 
-def _divided(
-    literals: Sequence[Literal],
+def _divide(
+    literals: Sequence[CoreLiteral],
     reach: Sequence[Set[str]],
-    parts: tuple[list[Literal], list[Literal]],
-) -> list[Literal] | None:
+    parts: tuple[list[CoreLiteral], list[CoreLiteral]],
+) -> list[CoreLiteral] | None:
     """Give each part its literals; those of both are tests, and None says that some are of none."""
-    tests: list[Literal] = []
+    tests: list[CoreLiteral] = []
     for literal in literals:
         mine = literal_names(literal)
         if mine <= reach[0] or mine <= reach[1]:
@@ -183,10 +183,10 @@ def _divided(
 
 def _free(rule: CoreRule, atom: CoreAtom, wanted: frozenset[str] | None) -> Halves:
     """A body of two parts, with what is tested of both."""
-    parts = _unconnected(rule)
+    parts = _split_unconnected(rule)
     reach = [literal_names(*part) for part in parts]
     rest = without([*rule.atoms, *rule.comparisons], [*parts[0], *parts[1]])
-    tests = _divided(rest, reach, parts)
+    tests = _divide(rest, reach, parts)
     if tests is None:
         raise Declined("its rules read no layout")
     asked = literal_names(*tests) | (wanted or frozenset())
@@ -200,16 +200,16 @@ def _free(rule: CoreRule, atom: CoreAtom, wanted: frozenset[str] | None) -> Halv
 
 
 def _bound(
-    literals: Sequence[Literal],
+    literals: Sequence[CoreLiteral],
     reach: list[set[str]],
-    parts: tuple[list[Literal], list[Literal]],
+    parts: tuple[list[CoreLiteral], list[CoreLiteral]],
     types: dict[str, Type],
     whole: Sequence[CoreAtom],
-) -> list[Literal]:
+) -> list[CoreLiteral]:
     """Put what binds variables to the side that it is connected with; what is left."""
     rest = list(literals)
 
-    def moved(binds: Callable[[Literal], bool], *, alone: bool = False) -> bool:
+    def moved(binds: Callable[[CoreLiteral], bool], *, alone: bool = False) -> bool:
         for literal in rest:
             mine = literal_names(literal)
             found = [i for i in (0, 1) if mine & reach[i]]
@@ -253,9 +253,9 @@ def _bound(
     return rest
 
 
-def _is_equality(literal: Literal) -> bool:
+def _is_equality(literal: CoreLiteral) -> bool:
     return isinstance(literal, Comparison) and literal.operator == "="
 
 
-def _atoms(literals: Sequence[Literal]) -> tuple[CoreAtom, ...]:
+def _atoms(literals: Sequence[CoreLiteral]) -> tuple[CoreAtom, ...]:
     return tuple(each for each in literals if isinstance(each, CoreAtom))

@@ -17,7 +17,7 @@ from caladan.columns.interner import Tuples
 from caladan.columns.layout import Counts, Layout, Mask, Words
 from caladan.fixpoint.shapes.pairs import Declined
 from caladan.join.expressions import Evaluator
-from caladan.plan.literals import Literal
+from caladan.plan.literals import CoreLiteral
 from caladan.plan.recursion import Closure
 from caladan.program import Value
 
@@ -80,7 +80,7 @@ class ShapeInputs(Protocol):
     def holds(
         self,
         rule: CoreRule,
-        literals: Sequence[Literal],
+        literals: Sequence[CoreLiteral],
         columns: Mapping[str, Words],
         shape: tuple[int, int],
     ) -> Mask:

@@ -40,7 +40,7 @@ def spread_labels(closure: Closure, inputs: ShapeInputs, limits: ShapeLimits) ->
     origin = np.full(graph.size, NONE, np.uint32)  # the exit fact whose label a node has, in order
     begin = 0
     kind = kind_of(inputs.info(closure.relation).columns[closure.value].type)
-    ends = [_allowed(closure, each.weight, kind, numbers[order]) for each in closure.steps]
+    ends = [_count_allowed(closure, each.weight, kind, numbers[order]) for each in closure.steps]
     for end in sorted({*ends, len(order)}):
         edges = union([e for e, last in zip(graph.edges, ends, strict=True) if last >= end])
         lists = Graph.of(*edges, graph.size)
@@ -75,7 +75,7 @@ def _numbers(closure: Closure, values: Words, inputs: ShapeInputs) -> Ranks:
     return in_order(ranks, smallest=closure.is_least)
 
 
-def _allowed(closure: Closure, weight: Weight | None, kind: Kind, ordered: Ranks) -> int:
+def _count_allowed(closure: Closure, weight: Weight | None, kind: Kind, ordered: Ranks) -> int:
     """How many labels, from the best on, are good enough to be handed on."""
     most = None if weight is None else weight.leaves
     if most is None:

@@ -30,9 +30,15 @@ from caladan.fixpoint.shapes.pairs import (
     NodePlace,
     Pairs,
     ShapeLimits,
-    numbered,
+    number_tuples,
 )
-from caladan.fixpoint.shapes.solutions import BlockPart, SideTuples, Solutions, blocked, solved
+from caladan.fixpoint.shapes.solutions import (
+    BlockPart,
+    SideTuples,
+    Solutions,
+    add_blocks,
+    solve_body,
+)
 from caladan.join.frontier import Bindings
 from caladan.plan.recursion import Split
 from caladan.program.diagnostics import CaladanError
@@ -81,7 +87,7 @@ class Overlay:
         folded = self._inputs.layout(atom)
         assert folded is not None
         try:
-            return solved(body, folded, inputs, limits)
+            return solve_body(body, folded, inputs, limits)
         except (ArithmeticError, CaladanError):
             raise Declined("something in it cannot be computed for all values") from None
 
@@ -146,7 +152,7 @@ class Overlay:
                 for part, flipped in zip(self._parts, turned, strict=True)
             ]
             given.append(tuple(np.ascontiguousarray(listed[i]) for i in side))
-            place, numbers = numbered(given, [len(each[0]) for each in given])
+            place, numbers = number_tuples(given, [len(each[0]) for each in given])
             places.append(place)
             ids.append(numbers)
         rows, columns = places
@@ -172,12 +178,12 @@ class Overlay:
             and _are_apart(ids[0][0], rows)
             and _are_apart(ids[1][0], columns)
         ):
-            return _renamed(part.body.matrix, ids[0][0], rows, ids[1][0], columns, facts)
+            return _rename_words(part.body.matrix, ids[0][0], rows, ids[1][0], columns, facts)
         parts = [
             BlockPart(part.body.matrix, *((two, one) if flipped else (one, two)), is_turned=flipped)
             for part, one, two, flipped in zip(self._parts, ids[0], ids[1], turned, strict=False)
         ]
-        return blocked(parts, rows, columns, limits, facts)
+        return add_blocks(parts, rows, columns, limits, facts)
 
 
 def _are_apart(numbers: Words, size: int) -> bool:
@@ -187,7 +193,7 @@ def _are_apart(numbers: Words, size: int) -> bool:
     return int(np.count_nonzero(seen)) == len(numbers)
 
 
-def _renamed(
+def _rename_words(
     matrix: Matrix, first: Words, rows: int, second: Words, columns: int, facts: Pairs
 ) -> Matrix:
     """A matrix with other words, each for one of its own, and facts besides."""

@@ -128,7 +128,7 @@ def longest_path(step: Pairs, nodes: int) -> float:
     return longest(graph.bounds, graph.targets, order)
 
 
-def turned(pairs: Pairs) -> Pairs:
+def transpose(pairs: Pairs) -> Pairs:
     """Pairs with their columns exchanged."""
     return pairs[1], pairs[0]
 
@@ -173,7 +173,7 @@ class NodePlace:
         return tuple(column[numbers] for column in self.words)
 
 
-def numbered(
+def number_tuples(
     parts: Sequence[tuple[Words, ...]], rows: Sequence[int]
 ) -> tuple[NodePlace, list[Words]]:
     """A place for all tuples of some parts, and the numbers of each part's tuples.

@@ -22,7 +22,7 @@ from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import WORDS, add_rows
 from caladan.columns.layout import Keys, Mask, Words
 from caladan.columns.matrices import Matrix, RangeRows
-from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drained
+from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drain_blocks
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.halves import Halves
 from caladan.fixpoint.shapes.inputs import ShapeInputs
@@ -36,7 +36,7 @@ from caladan.fixpoint.shapes.pairs import (
 )
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
-from caladan.plan.literals import Literal, literal_names
+from caladan.plan.literals import CoreLiteral, literal_names
 from caladan.program import Expression, Variable, thresholds
 from caladan.rules.body import names
 
@@ -99,7 +99,7 @@ class Solutions:
         return Solutions(found, self.left, self.right, self.evaluator)
 
 
-def solved(
+def solve_body(
     body: Halves,
     folded: FoldedRelation,
     inputs: ShapeInputs,
@@ -109,21 +109,21 @@ def solved(
     # Where a side is a join of its own with far more tuples, listing the layout costs less.
     most = 4 * folded.count() + thresholds.now.shape_join
     if body.is_free:
-        left, right = (_solved(rule, inputs) for rule in (body.left, body.right))
+        left, right = (_solve_side(rule, inputs) for rule in (body.left, body.right))
         matrix = _every_pair(left, right, folded)
     else:
         left, first = solved_side(body.left, folded.first, inputs, most)
         right, second = solved_side(body.right, folded.second, inputs, most)
-        matrix = refolded(folded.matrix, first, second)
+        matrix = refold(folded.matrix, first, second)
     known = [n for side in (left, right) for n in side.columns if n in body.rule.types]
     if body.tests:
         tests = _tests(body, left, right, inputs)
         whole = BlockPart(matrix, _every(left.rows), _every(right.rows))
-        matrix = blocked([whole], left.rows, right.rows, limits, tests=tests)
+        matrix = add_blocks([whole], left.rows, right.rows, limits, tests=tests)
     return Solutions(matrix, left, right, inputs.evaluator(body.rule, known))
 
 
-def _solved(rule: CoreRule, inputs: ShapeInputs) -> SideTuples:
+def _solve_side(rule: CoreRule, inputs: ShapeInputs) -> SideTuples:
     """The tuples of a part of a body."""
     found = inputs.solve(rule)
     terms = (a.name for a in rule.arguments if isinstance(a, Variable))
@@ -158,7 +158,7 @@ def _every(count: int) -> Words:
     return np.arange(count, dtype=np.uint32)
 
 
-def refolded(matrix: Matrix, first: Words, second: Words) -> Matrix:
+def refold(matrix: Matrix, first: Words, second: Words) -> Matrix:
     """A matrix over tuples, each of which has a number of the matrix."""
     rows = Fold.of(class_of(matrix.rows.class_of, first), matrix.rows.count)
     columns = Fold.of(class_of(matrix.columns.class_of, second), matrix.columns.count)
@@ -189,7 +189,7 @@ def _tests(
     inputs: ShapeInputs,
 ) -> list[BlockTest]:
     found: list[BlockTest] = []
-    asked: list[Literal] = []
+    asked: list[CoreLiteral] = []
     for literal in body.tests:
         if not literal_names(literal) <= body.rule.types.keys():  # one variable on both sides
             found.append(_same(literal, left, right))
@@ -201,7 +201,7 @@ def _tests(
     return [*found, *(each.test for each in tests)]
 
 
-def _same(literal: Literal, left: SideTuples, right: SideTuples) -> ComparedTest:
+def _same(literal: CoreLiteral, left: SideTuples, right: SideTuples) -> ComparedTest:
     """Whether both sides have the same word for what the atom has twice."""
     (one,), (other,) = (literal_names(literal) & side.columns.keys() for side in (left, right))
     return ComparedTest(
@@ -248,7 +248,7 @@ class BlockPart:
         return out
 
 
-def blocked(
+def add_blocks(
     parts: Sequence[BlockPart],
     rows: int,
     columns: int,
@@ -288,22 +288,22 @@ def blocked(
         limits.check()
         bits[:] = 0
         for part, graph, (_, (to, classes)) in zip(parts, lists, leads, strict=True):
-            given, places = _listed(graph, block)
+            given, places = _list_block(graph, block)
             add_rows(bits, node_of[to], part.fill(given, places), classes)
-        nodes, places = _listed(facts, block)
+        nodes, places = _list_block(facts, block)
         set_bits(bits, nodes, places)
         for test in tests:
             some = np.flatnonzero(bits.any(axis=1)).astype(np.uint32)
             test.keep(block, order[some], some, bits)
 
     folds = Fold.of(row_of, len(sources)), Fold.of(node_of, len(order))
-    found = drained(sources, fill, bits, touched, folds, limits)
+    found = drain_blocks(sources, fill, bits, touched, folds, limits)
     if found is None:
         raise Declined("no layout of it fits the memory budget")
     return found
 
 
-def _listed(graph: Graph, block: Words) -> Pairs:
+def _list_block(graph: Graph, block: Words) -> Pairs:
     """What goes with the rows of a block, and their places in it."""
     begin, end = graph.bounds[block], graph.bounds[block + np.uint32(1)]
     return graph.targets[stretches(begin, end)], np.repeat(_every(len(block)), end - begin)

@@ -15,8 +15,8 @@ from caladan.columns.layout import Mask, Words
 from caladan.fixpoint.shapes.blocks import LayeredTest, PlaceTest
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.inputs import ShapeInputs
-from caladan.fixpoint.shapes.pairs import Declined, NodePlace, numbered
-from caladan.plan.literals import Literal
+from caladan.fixpoint.shapes.pairs import Declined, NodePlace, number_tuples
+from caladan.plan.literals import CoreLiteral
 from caladan.plan.recursion import Split, Step
 from caladan.program import Expression, Variable, thresholds
 
@@ -48,7 +48,7 @@ class StepSources:
         columns = [tuple(np.ascontiguousarray(c) for c in part) for part in parts]
         # Where nothing is carried, all that is given belongs to one source.
         counts = [len(part[0]) if part else rows for part in parts]
-        self.place, ids = numbered(columns, counts)
+        self.place, ids = number_tuples(columns, counts)
         self.firsts = np.concatenate(ids[: len(given)])
         later = iter(ids[len(given) :])
         self._open_to = [
@@ -65,7 +65,7 @@ class StepSources:
     def tests(
         self,
         number: int,
-        ends: Sequence[tuple[tuple[Literal, ...], NodePlace, tuple[Expression, ...]]],
+        ends: Sequence[tuple[tuple[CoreLiteral, ...], NodePlace, tuple[Expression, ...]]],
         used: Mask,
     ) -> list[tuple[PlaceTest, ...]]:
         """The tests of a step's literals at some places, whose columns have terms of the rule."""
@@ -93,7 +93,7 @@ class StepSources:
             return TestedSide(self.place, np.unique(self.firsts), step.body[0]), None
         width = len(step.body[0])
         parts = [(ids, *columns[width:]) for ids, columns in zip(open_to, solved, strict=True)]
-        place, _ = numbered(parts, [len(ids) for ids in open_to])
+        place, _ = number_tuples(parts, [len(ids) for ids in open_to])
         assert place.words is not None
         source, *others = place.words
         order = np.argsort(source, kind="stable")

@@ -17,7 +17,7 @@ import numpy as np
 from caladan.analysis.core import Term
 from caladan.columns.folded_index import stretches
 from caladan.columns.layout import Mask, Words
-from caladan.fixpoint.shapes.halves import parted, sides_of
+from caladan.fixpoint.shapes.halves import sides_of, split_body
 from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import (
     Declined,
@@ -25,8 +25,8 @@ from caladan.fixpoint.shapes.pairs import (
     NodePlace,
     Pairs,
     ShapeLimits,
-    numbered,
-    turned,
+    number_tuples,
+    transpose,
     union,
 )
 from caladan.fixpoint.shapes.solutions import solved_side
@@ -34,7 +34,7 @@ from caladan.join.frontier import Bindings
 from caladan.plan.recursion import EdgeRule, Link
 from caladan.program import Constant, Expression, Variable, thresholds
 
-Columns: TypeAlias = tuple[Words, ...]
+StepColumns: TypeAlias = tuple[Words, ...]
 Key: TypeAlias = str | tuple[int, int]  # a relation, or a step and which of its places between
 
 
@@ -50,7 +50,7 @@ class StepGraph:
     edges: list[Pairs]
     starts: Mapping[str, Words]
     entered: list[Pairs]
-    origins: list[tuple[Columns, Words]]
+    origins: list[tuple[StepColumns, Words]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,14 +58,14 @@ class _Part:
     """Tuples that belong to a place."""
 
     place: Key
-    columns: Columns
+    columns: StepColumns
     rows: int
 
 
-def stepped(
+def build_graph(
     stepping: Mapping[str, tuple[int, ...]],
     steps: Sequence[EdgeRule],
-    exits: Mapping[str, Columns],
+    exits: Mapping[str, StepColumns],
     inputs: ShapeInputs,
     limits: ShapeLimits,
     entries: Sequence[EdgeRule] = (),
@@ -77,9 +77,9 @@ def stepped(
     }
     most = sum(part.rows for part in starts.values())
     counted = limits.max_rounds is not None  # then a step is a round
-    pairs = [_solved(i, step, stepping, inputs, most, counted) for i, step in enumerate(steps)]
+    pairs = [_solve_links(i, step, stepping, inputs, most, counted) for i, step in enumerate(steps)]
     entering = [
-        _solved(len(steps) + i, each, stepping, inputs, most, counted, is_entry=True)
+        _solve_links(len(steps) + i, each, stepping, inputs, most, counted, is_entry=True)
         for i, each in enumerate(entries)
     ]
     every = [*pairs, *entering]
@@ -90,7 +90,7 @@ def stepped(
     mine = [part for part in parts if isinstance(part.place, str)]
     _number(mine, places, numbers, together=not all(step.links for step in steps))
     projections = [
-        None if step.is_plain else _projected(i, step, stepping, places, parts, numbers, inputs)
+        None if step.is_plain else _project(i, step, stepping, places, parts, numbers, inputs)
         for i, step in enumerate(steps)
     ]
     beside = [part for part in parts if not isinstance(part.place, str)]
@@ -115,7 +115,7 @@ def stepped(
         if not step.links:
             found.append(_handed_on(step, places[step.source], places[step.target], inputs))
         edges.append(union(found))
-    origins: list[tuple[Columns, Words]] = []
+    origins: list[tuple[StepColumns, Words]] = []
     for (first, _), *_ in entering:
         place = places[first.place]
         used = np.unique(numbers[first])
@@ -143,7 +143,7 @@ def _number(
         by_place.setdefault(part.place, []).append(part)
     for mine in [[*parts]] if together else by_place.values():
         columns = [tuple(np.ascontiguousarray(c) for c in part.columns) for part in mine]
-        place, ids = numbered(columns, [part.rows for part in mine])
+        place, ids = number_tuples(columns, [part.rows for part in mine])
         places |= dict.fromkeys((part.place for part in mine), place)
         numbers |= zip(mine, ids, strict=True)
 
@@ -158,7 +158,7 @@ def _handed_on(step: EdgeRule, source: NodePlace, target: NodePlace, inputs: Sha
     return every + np.uint32(source.begin), every + np.uint32(target.begin)
 
 
-def _solved(
+def _solve_links(
     number: int,
     step: EdgeRule,
     stepping: Mapping[str, tuple[int, ...]],
@@ -175,9 +175,9 @@ def _solved(
     found: list[tuple[_Part, _Part]] = []
     at: Key = step.source if step.is_plain and not is_entry else (number, 0)
     for i, link in enumerate(step.links):
-        through = None if counted else closing(link, inputs)
+        through = None if counted else split_closure(link, inputs)
         if through is None:
-            columns, rows = _linked(link, inputs, most)
+            columns, rows = _solve_link(link, inputs, most)
             left, right = columns[: link.left], columns[link.left :]
         else:
             inner: Key = (number, -1 - i)
@@ -191,7 +191,7 @@ def _solved(
         if i == len(step.links) - 1:
             to = step.target
             by_name = dict(zip(step.made, right, strict=True))
-            right, exist = headed(step, stepping[step.target], by_name, rows, inputs)
+            right, exist = compute_head(step, stepping[step.target], by_name, rows, inputs)
             if not exist:
                 left, right, rows = _none(left), _none(right), 0
         found.append((_Part(at, left, rows), _Part(to, right, rows)))
@@ -199,9 +199,9 @@ def _solved(
     return found
 
 
-def closing(
+def split_closure(
     link: Link, inputs: ShapeInputs
-) -> tuple[tuple[Columns, Words], Pairs, tuple[Words, Columns]] | None:
+) -> tuple[tuple[StepColumns, Words], Pairs, tuple[Words, StepColumns]] | None:
     """A link that is a closure: tuples and the nodes they lead to, steps, nodes and tuples.
 
     Whatever else it reads has to do with one side of the closure only.
@@ -215,7 +215,7 @@ def closing(
     names = [a.name for a in link.rule.arguments if isinstance(a, Variable)]
     ends = {*names[: link.left]}, {*names[link.left :]}
     info = inputs.info(large[0].relation)
-    body = parted(link.rule, large[0], sides_of(folded), info, frozenset(names), large)
+    body = split_body(link.rule, large[0], sides_of(folded), info, frozenset(names), large)
     if body is None or body.tests:
         return None
     sides = [solved_side(body.left, folded.first, inputs)]
@@ -234,11 +234,11 @@ def closing(
     after = tuple(columns[n] for n in names[link.left :])
     starts, targets = lists.targets[stretches(begin, end)], second + np.uint32(graph.begin)
     if is_turned:
-        return (before, targets), turned(graph.steps), (starts, after)
+        return (before, targets), transpose(graph.steps), (starts, after)
     return (before, starts), graph.steps, (targets, after)
 
 
-def _linked(link: Link, inputs: ShapeInputs, most: int) -> tuple[Columns, int]:
+def _solve_link(link: Link, inputs: ShapeInputs, most: int) -> tuple[StepColumns, int]:
     if link.rule is None:
         return (), 1
     room = 4 * most + thresholds.now.shape_join if link.multiplies else None
@@ -246,20 +246,20 @@ def _linked(link: Link, inputs: ShapeInputs, most: int) -> tuple[Columns, int]:
     return columns, len(columns[0])
 
 
-def headed(
+def compute_head(
     step: EdgeRule,
     stepping: tuple[int, ...],
     by_name: Mapping[str, Words],
     rows: int,
     inputs: ShapeInputs,
-) -> tuple[Columns, bool]:
+) -> tuple[StepColumns, bool]:
     """The stepping columns of the head, with its constants; whether there are such words."""
     found: list[Words] = []
     for column, term in zip(stepping, step.end, strict=True):
         if isinstance(term, Variable):
             found.append(by_name[term.name])
         elif not isinstance(term, Constant):
-            found.append(_computed(step, column, term, by_name, rows, inputs))
+            found.append(_compute_column(step, column, term, by_name, rows, inputs))
         elif (word := inputs.word(step.target, column, term.value)) is not None:
             found.append(np.full(rows, word, np.uint32))
         else:
@@ -267,7 +267,7 @@ def headed(
     return tuple(found), True
 
 
-def _computed(
+def _compute_column(
     step: EdgeRule,
     column: int,
     term: Expression,
@@ -283,11 +283,11 @@ def _computed(
         raise Declined("a column of it cannot be computed for all values") from None
 
 
-def _none(columns: Columns) -> Columns:
+def _none(columns: StepColumns) -> StepColumns:
     return tuple(column[:0] for column in columns)
 
 
-def _projected(
+def _project(
     number: int,
     step: EdgeRule,
     stepping: Mapping[str, tuple[int, ...]],
@@ -303,12 +303,12 @@ def _projected(
     keep: Mask = np.ones(len(nodes), np.bool_)
     first: dict[str, Words] = {}
     for column, term, words in zip(stepping[step.source], step.begin, columns, strict=True):
-        keep &= fitting(step, column, term, words, first, inputs)
+        keep &= match_term(step, column, term, words, first, inputs)
     kept = tuple(first[name][keep] for name in step.read)
     return nodes[keep], _Part((number, 0), kept, int(np.count_nonzero(keep)))
 
 
-def fitting(
+def match_term(
     step: EdgeRule,
     column: int,
     term: Term,

@@ -15,7 +15,7 @@ from caladan.columns.index import PackedIndex
 from caladan.columns.kernels import machine
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
-from caladan.fixpoint.small_rounds.values import Numbers, PackedGroups, Term, Unsuitable
+from caladan.fixpoint.small_rounds.values import MachineTerm, Numbers, PackedGroups, Unsuitable
 from caladan.join.constraints.condition import Assignment, Condition, NegatedAtom
 from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.expressions import Evaluator
@@ -51,7 +51,7 @@ class MachineTables:
     relations: list[StoredRelation] = field(default_factory=list[StoredRelation])
     indexes: list[MachineIndex] = field(default_factory=list[MachineIndex])
     steps: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
-    terms: list[Term] = field(default_factory=list[Term])
+    terms: list[MachineTerm] = field(default_factory=list[MachineTerm])
     domains: list[OffsetDomain] = field(default_factory=list[OffsetDomain])  # that rules add to
     numbers: dict[StoredRelation, int] = field(default_factory=dict["StoredRelation", int])
     groups: dict[StoredRelation, PackedGroups] = field(
@@ -99,10 +99,10 @@ def add_rule(tables: MachineTables, head: StoredRelation, plan: RulePlan) -> tup
     for step in others:
         builder.step(step)
     builder.emit(head, plan)
-    return tables.relation(_stored(seed)), start
+    return tables.relation(_find_stored(seed)), start
 
 
-def _stored(lookup: AtomLookup) -> StoredRelation:
+def _find_stored(lookup: AtomLookup) -> StoredRelation:
     """The relation that is looked into; views are of relations that do not change meanwhile."""
     found = lookup.relation
     return found if isinstance(found, StoredRelation) else found.relation
@@ -118,7 +118,7 @@ class _RuleBuilder:
         self._numbers = Numbers(evaluator, self._registers, tables.domains, self._add)
 
     def seed(self, lookup: AtomLookup) -> None:
-        seed = self._tables.relation(_stored(lookup))
+        seed = self._tables.relation(_find_stored(lookup))
         self._add(machine.SEED, seed, 0, [], *self._found(lookup))
 
     def step(self, step: ExtendStep) -> None:
@@ -174,7 +174,7 @@ class _RuleBuilder:
     def _lookup(self, lookup: AtomLookup, distance: int = 0) -> None:
         if not lookup.bound:
             raise Unsuitable("an atom has nothing bound")
-        index = self._tables.index(_stored(lookup), tuple(lookup.bound))
+        index = self._tables.index(_find_stored(lookup), tuple(lookup.bound))
         key = self._key(index, lookup.bound)
         binds, checks = self._found(lookup, self._tables.indexes[index].packing)
         kind = machine.LOOKUP if binds or checks else machine.EXISTS
@@ -204,7 +204,7 @@ class _RuleBuilder:
         words = [self._evaluator.word(s, domains[0]) for s in sides if isinstance(s, Constant)]
         return None if None in words else domains[0]
 
-    def _word(self, expression: Expression, domain: Domain, shift: int) -> Term:
+    def _word(self, expression: Expression, domain: Domain, shift: int) -> MachineTerm:
         if isinstance(expression, Constant):
             word = self._evaluator.word(expression, domain)
             if word is not None:
@@ -220,7 +220,7 @@ class _RuleBuilder:
     def _shares(self, variable: Variable, domain: Domain) -> bool:
         return self._evaluator.domain(variable.name) is domain
 
-    def _key(self, index: int, bound: Mapping[int, str | int]) -> list[Term]:
+    def _key(self, index: int, bound: Mapping[int, str | int]) -> list[MachineTerm]:
         made = self._tables.indexes[index]
         shift = made.packing.prefix_shift(len(made.columns))
         return [
@@ -232,17 +232,19 @@ class _RuleBuilder:
     def _given(self, value: str | int) -> tuple[int, int]:
         return (self._registers[value], 0) if isinstance(value, str) else (-1, value)
 
-    def _found(self, lookup: AtomLookup, packing: Any = None) -> tuple[list[Term], list[Term]]:
+    def _found(
+        self, lookup: AtomLookup, packing: Any = None
+    ) -> tuple[list[MachineTerm], list[MachineTerm]]:
         """What a fact found binds, and what of it is checked."""
-        base = self._tables.body(_stored(lookup)).base.packing
+        base = self._tables.body(_find_stored(lookup)).base.packing
         packing = packing or base
-        binds: list[Term] = []
+        binds: list[MachineTerm] = []
         for c, name in lookup.new.items():
             if name not in self._registers:  # atoms that meet in it have one register for it
                 self._registers[name] = self._numbers.register()
             place = (base.shifts[c], base.masks[c], packing.shifts[c])
             binds.append((self._registers[name], *place, 0))
-        checks: list[Term] = []
+        checks: list[MachineTerm] = []
         for c, value in lookup.checked.items():
             register, constant = self._given(value)
             checks.append((register, base.shifts[c], base.masks[c], packing.shifts[c], constant))
@@ -253,9 +255,9 @@ class _RuleBuilder:
         kind: int,
         what: int,
         extra: int,
-        key: Sequence[Term],
-        binds: Sequence[Term] = (),
-        checks: Sequence[Term] = (),
+        key: Sequence[MachineTerm],
+        binds: Sequence[MachineTerm] = (),
+        checks: Sequence[MachineTerm] = (),
     ) -> None:
         terms = self._tables.terms
         places: list[int] = []

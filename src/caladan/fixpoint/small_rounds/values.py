@@ -19,7 +19,7 @@ from caladan.columns.domains import Domain, OffsetDomain, SortedDomain
 from caladan.columns.groups import GroupRelation
 from caladan.columns.invariants import CHECKED, check_groups
 from caladan.columns.kernels import machine
-from caladan.columns.layout import Keys, Packing, concatenated
+from caladan.columns.layout import Keys, Packing, concatenate
 from caladan.columns.relation import widths_of
 from caladan.columns.runs import Arrangement, Run
 from caladan.fixpoint.groups import AggregateHead
@@ -27,7 +27,7 @@ from caladan.join.expressions import Evaluator
 from caladan.program import Arithmetic, Constant, Expression, Negative, Variable, thresholds
 from caladan.program.kinds import Kind
 
-Term: TypeAlias = tuple[int, int, int, int, int]
+MachineTerm: TypeAlias = tuple[int, int, int, int, int]
 
 REGISTERS: Final = 256
 
@@ -52,14 +52,14 @@ class Numbers:
         evaluator: Evaluator,
         words: Mapping[str, int],
         written: list[OffsetDomain],
-        add: Callable[[int, int, int, list[Term]], None],
+        add: Callable[[int, int, int, list[MachineTerm]], None],
     ) -> None:
         self._evaluator = evaluator
         self._words = words
         self._written = written
         self._add = add
         self._used = 0
-        self._ranks: dict[Expression, Term] = {}
+        self._ranks: dict[Expression, MachineTerm] = {}
 
     def register(self) -> int:
         """A register that nothing uses yet."""
@@ -80,13 +80,13 @@ class Numbers:
         room = (self._written.index(domain), 0, 0, 0, 0)
         return self._computed(machine.WORD, self.rank(expression), _constant(domain.base), room)
 
-    def rank(self, expression: Expression) -> Term:
+    def rank(self, expression: Expression) -> MachineTerm:
         """A term with the rank of an expression of integers."""
         if expression not in self._ranks:
             self._ranks[expression] = self._rank(expression)
         return self._ranks[expression]
 
-    def _rank(self, expression: Expression) -> Term:
+    def _rank(self, expression: Expression) -> MachineTerm:
         match expression:
             case Constant():
                 if type(expression.value) is not int:
@@ -103,7 +103,7 @@ class Numbers:
             case _:
                 raise Unsuitable("something other than integers is computed")
 
-    def _rank_of_word(self, name: str) -> Term:
+    def _rank_of_word(self, name: str) -> MachineTerm:
         domain, word = self._evaluator.domain(name), _held(self._words[name])
         if domain.kind is not Kind.INTEGER:
             raise Unsuitable("something other than integers is computed")
@@ -115,17 +115,17 @@ class Numbers:
             return word
         return _held(self._computed(machine.ADD, word, _constant(domain.base)))
 
-    def _computed(self, operation: int, *operands: Term) -> int:
+    def _computed(self, operation: int, *operands: MachineTerm) -> int:
         register = self.register()
         self._add(machine.COMPUTE, register, operation, list(operands))
         return register
 
 
-def _constant(value: int) -> Term:
+def _constant(value: int) -> MachineTerm:
     return (-1, 0, 0, 0, value)
 
 
-def _held(register: int) -> Term:
+def _held(register: int) -> MachineTerm:
     return (register, 0, 0, 0, 0)
 
 
@@ -170,7 +170,7 @@ class PackedGroups:
 
     def refresh(self) -> None:
         """Pack the groups as they are: those that did not change are a run, the others a delta."""
-        columns = concatenated(self._groups.blocks(), self._groups.arity)
+        columns = concatenate(self._groups.blocks(), self._groups.arity)
         keys = self.base.packing.keys(columns, self._groups.count())
         changed = self._groups.changed
         old, delta = keys[~changed], keys[changed]

@@ -15,7 +15,7 @@ from caladan.join.constraints.lookup import AtomLookup
 from caladan.join.frontier import Bindings
 from caladan.rules.body import Version
 
-Term: TypeAlias = str | int
+AtomTerm: TypeAlias = str | int
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class StoredAtom:
 
     relation: StoredRelation
     version: Version
-    arguments: tuple[Term | None, ...]
+    arguments: tuple[AtomTerm | None, ...]
     name: str = "atom"
     is_fleeting: bool = False  # whether there are no views: values of groups, what is deleted
 
@@ -61,7 +61,7 @@ class StoredAtom:
         """The atom under what is bound and some more variables, whatever the others are."""
         first: dict[str, int] = {}
         equal: list[tuple[int, int]] = []
-        terms: dict[int, Term] = {}
+        terms: dict[int, AtomTerm] = {}
         for column, term in enumerate(self.arguments):
             if isinstance(term, str) and term in first:
                 equal.append((first[term], column))

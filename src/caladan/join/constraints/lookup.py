@@ -22,6 +22,7 @@ from caladan.join.constraints.narrowing import Narrowing
 from caladan.join.constraints.pairing import Pairing
 from caladan.join.constraints.protocol import BodyConstraint
 from caladan.join.frontier import Bindings
+from caladan.join.statistics import Statistics
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
@@ -41,6 +42,7 @@ class AtomLookup(BodyConstraint):
     within: Narrowing | None = None
     pairing: Pairing | None = None
     name: str = "atom"
+    statistics: Statistics | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -66,9 +68,15 @@ class AtomLookup(BodyConstraint):
     def matches(self, frontier: Bindings) -> Matches:
         """The facts that agree with the bound columns, where they may be."""
         index = self.index()
-        return self._narrowed(
-            index, index.find(*index.key(self.words(frontier), frontier.rows)), frontier
-        )
+        found = self.find(index, *index.key(self.words(frontier), frontier.rows))
+        return self._narrowed(index, found, frontier)
+
+    def find(self, index: Index, keys: Keys, lead: int) -> Matches:
+        """The facts that agree with each key; lookups in several runs are counted."""
+        found = index.find(keys, lead)
+        if isinstance(found, RunMatches) and found.runs_met > 1 and self.statistics is not None:
+            self.statistics.looked_up(is_accumulated=found.is_accumulated)
+        return found
 
     def _narrowed(self, index: Index, found: Matches, frontier: Bindings) -> Matches:
         """What was found without what lies elsewhere, if there is much of it."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from caladan.columns.domains import Domain, OffsetDomain, between
+from caladan.columns.domains import Domain, OffsetDomain, find_between
 from caladan.columns.layout import Counts, Words
 from caladan.columns.ranks import CODED
 from caladan.join.access import Range
@@ -39,7 +39,7 @@ class Narrowing:
             low, high = self.ranks(frontier)
         except ArithmeticError:
             return None
-        return None if low is None and high is None else between(self.domain, low, high)
+        return None if low is None and high is None else find_between(self.domain, low, high)
 
     def ranks(self, frontier: Bindings) -> tuple[Counts | None, Counts | None]:
         """The least and the most rank for each solution, None where there is no such end."""

@@ -134,7 +134,7 @@ class Pairing:
             return None if lists is None else PairedFacts(how, lists, {})
         texts: Texts = {}
         try:
-            ranks = self.evaluator.ranks(how.comparison, facts, _nothing(how.given))
+            ranks = self.evaluator.ranks(how.comparison, facts, _empty_frontier(how.given))
             if ranks is None:
                 values = self.evaluator.python(how.comparison.left, facts)
                 texts = {value: i for i, value in enumerate(dict.fromkeys(values))}
@@ -171,7 +171,7 @@ class Pairing:
         """The least and the most number that may match each solution."""
         how = facts.how
         if isinstance(how, Equal):
-            ranks = self.evaluator.ranks(how.comparison, _nothing(how.taken), frontier)
+            ranks = self.evaluator.ranks(how.comparison, _empty_frontier(how.taken), frontier)
             if ranks is not None:
                 return ranks[1], ranks[1]
             values = self.evaluator.python(how.comparison.right, frontier)
@@ -186,7 +186,7 @@ class Pairing:
         return np.clip(low >> shift, -_FAR, _FAR), high >> shift
 
 
-def _nothing(variables: frozenset[str]) -> Bindings:
+def _empty_frontier(variables: frozenset[str]) -> Bindings:
     """A frontier without solutions."""
     return Bindings(0, {name: np.empty(0, np.uint32) for name in variables})
 

@@ -33,19 +33,18 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caladan.columns.layout import Counts, Mask
 from caladan.join.frontier import Bindings
 
 if TYPE_CHECKING:
     from caladan.join.extend import ExtendStep
 
 Var: TypeAlias = str
-Words: TypeAlias = NDArray[np.int64]
-Counts: TypeAlias = NDArray[np.int64]
+Codes: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.int64]
-Mask: TypeAlias = NDArray[np.bool_]
 
 
-def as_words(values: ArrayLike) -> Words:
+def as_words(values: ArrayLike) -> Codes:
     """An array of 64-bit words, contiguous; no copy if it is one already."""
     return np.ascontiguousarray(values, dtype=np.int64)
 
@@ -54,7 +53,7 @@ def as_words(values: ArrayLike) -> Words:
 class Frontier:
     """Partial bindings, column by column. All arrays have one length."""
 
-    columns: Mapping[Var, Words]
+    columns: Mapping[Var, Codes]
     tags: Rows
 
     @staticmethod
@@ -103,7 +102,7 @@ class Candidates:
 
     frontier: Frontier
     var: Var
-    values: Words
+    values: Codes
     parents: Rows
     alive: Mask
 
@@ -122,7 +121,7 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.values)
 
-    def column(self, var: Var) -> Words:
+    def column(self, var: Var) -> Codes:
         """The value of a variable for each candidate: proposed, or taken from its row."""
         return self.values if var == self.var else self.frontier.columns[var][self.parents]
 
@@ -196,7 +195,7 @@ def others(variables: frozenset[Var], var: Var) -> frozenset[Var]:
     return variables - {var} if var in variables else frozenset()
 
 
-def allowed(constraint: Constraint, frontier: Frontier) -> Mask:
+def find_allowed(constraint: Constraint, frontier: Frontier) -> Mask:
     """Which rows a constraint allows, as far as its variables are bound."""
     bound = constraint.variables & frontier.bound
     if bound:
@@ -301,7 +300,7 @@ class BodyConstraint:
         """Forget what was found so far: relations have changed since."""
 
 
-def remaining(constraint: JoinConstraint, frontier: Bindings) -> Bindings:
+def keep_allowed(constraint: JoinConstraint, frontier: Bindings) -> Bindings:
     """The rows that a constraint allows, as far as its variables are bound."""
     bound = constraint.variables & frontier.columns.keys()
     if constraint.variables and not bound:

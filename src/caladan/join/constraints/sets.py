@@ -20,25 +20,25 @@ from numpy.typing import ArrayLike
 from caladan.columns.ranks import MOST
 from caladan.join.constraints.protocol import (
     Candidates,
+    Codes,
     Counts,
     Frontier,
     Mask,
     Var,
-    Words,
     as_words,
     completes,
     others,
 )
 
-Term: TypeAlias = Var | int
+SetTerm: TypeAlias = Var | int
 
 
-def variables_of(*terms: Term) -> frozenset[Var]:
+def variables_of(*terms: SetTerm) -> frozenset[Var]:
     """The variables among some terms."""
     return frozenset(term for term in terms if isinstance(term, str))
 
 
-def column(batch: Frontier | Candidates, term: Term) -> Words:
+def column(batch: Frontier | Candidates, term: SetTerm) -> Codes:
     """The words of a term for each row or candidate of a batch."""
     if not isinstance(term, str):
         return np.full(len(batch), term, np.int64)
@@ -69,7 +69,7 @@ class Between:
     too many between any two.
     """
 
-    def __init__(self, var: Var, low: Term, high: Term, *, proposes: bool = True) -> None:
+    def __init__(self, var: Var, low: SetTerm, high: SetTerm, *, proposes: bool = True) -> None:
         self.var, self.low, self.high = var, low, high
         self.proposes = proposes
         self.variables = variables_of(var, low, high)
@@ -126,7 +126,7 @@ class OneOf:
 
     def __init__(self, var: Var, words: ArrayLike) -> None:
         self.var = var
-        self.words: Words = np.unique(as_words(words))
+        self.words: Codes = np.unique(as_words(words))
         self.variables = frozenset((var,))
 
     def __repr__(self) -> str:

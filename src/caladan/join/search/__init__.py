@@ -1,4 +1,4 @@
-"""`find`: questions from Python, over values, by the guided search (join/guided.py).
+"""`find`: questions from Python, over values, by the guided search (join/adaptive.py).
 
 find(relations, "x y", "r(x, y), ~s(y)", x=one_of({1, 2}))
 

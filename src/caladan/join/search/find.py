@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from caladan.columns.interner import Tuples
-from caladan.join.arithmetic import blamed
+from caladan.join.arithmetic import blame_rule
 from caladan.join.constraints.protocol import Var
 from caladan.join.estimates import estimates, grade_named
 from caladan.join.extend import ExtendStep, PerRow, solutions
@@ -188,7 +188,7 @@ class Found:
         seen = Tuples(len(self.variables))
         repeats = len(self._plans) > 1 or any(self._repeats(plan) for _, plan in self._plans)
         for way, plan in self._plans:
-            with blamed(way.rule):
+            with blame_rule(way.rule):
                 needed = way.body.needed
                 for batch in solutions(self._steps(plan), Bindings(1, {}), needed, needed):
                     columns = {

@@ -21,7 +21,7 @@ import pyarrow as pa
 from caladan.columns.domains import InternedDomain, OffsetDomain, TextDomain
 from caladan.columns.ranks import CODED, LEAST, MOST, arrow_ranks, rank_floats, rank_of
 from caladan.columns.relation import StoredRelation
-from caladan.join.constraints.protocol import Words
+from caladan.join.constraints.protocol import Codes
 from caladan.program import Column, Type, Value, thresholds
 from caladan.program.diagnostics import error
 from caladan.program.kinds import Kind, kind_of_value
@@ -34,7 +34,7 @@ Data: TypeAlias = object  # Arrow table, anything with arrow() or __arrow_c_stre
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class VariableDomain:
     """The values of a variable: how they become ranks, and back; `coding` has words of ranks."""
 
     kind: Kind
@@ -63,12 +63,12 @@ class Domain:
         rank = rank_of(cast("Value", plain))
         return rank if LEAST <= rank <= MOST else None
 
-    def encode_all(self, values: Iterable[object]) -> Words:
+    def encode_all(self, values: Iterable[object]) -> Codes:
         """The ranks of several values, without those that cannot occur."""
         words = (self.encode(value) for value in values)
         return np.array([word for word in words if word is not None], np.int64)
 
-    def decode(self, words: Words) -> np.ndarray:
+    def decode(self, words: Codes) -> np.ndarray:
         """The values of ranks: integers, doubles, booleans, times, days, or objects."""
         match self.kind:
             case Kind.INTEGER:
@@ -91,11 +91,11 @@ class Domain:
         """The values of a kind that has a dictionary, by number."""
         return self.coding.texts if isinstance(self.coding, TextDomain) else self.objects.values
 
-    def values(self, words: Words) -> list[Any]:
+    def values(self, words: Codes) -> list[Any]:
         """The values of ranks as Python has them."""
         return self.decode(words).tolist()
 
-    def arrow(self, words: Words) -> pa.Array:
+    def arrow(self, words: Codes) -> pa.Array:
         """The values of ranks as an Arrow array."""
         decoded = self.decode(words)
         if self.kind is Kind.DECIMAL:
@@ -146,7 +146,7 @@ class EncodedFacts:
     rows: int
 
 
-def decoded(table: pa.Table, columns: Sequence[Column], objects: Objects) -> EncodedFacts:
+def decode_objects(table: pa.Table, columns: Sequence[Column], objects: Objects) -> EncodedFacts:
     """What an engine has of a relation, with values in the place of the numbers of objects."""
     found = [
         objects.decoded(data.to_pylist()) if column.type is Type.OBJECT else data
@@ -161,7 +161,7 @@ class Library:
     def __init__(self, relations: Mapping[str, Data]) -> None:
         self.objects = Objects()
         self._facts: dict[str, EncodedFacts] = {}
-        self._domains: dict[Kind, Domain] = {}
+        self._domains: dict[Kind, VariableDomain] = {}
         self._encoded: dict[tuple[str, tuple[Kind, ...]], StoredRelation] = {}
         for name, data in relations.items():
             self.put(name, data)
@@ -187,7 +187,7 @@ class Library:
         """The relations there are."""
         return list(self._facts)
 
-    def domain(self, kind: Kind, first: Words | None = None) -> Domain:
+    def domain(self, kind: Kind, first: Codes | None = None) -> VariableDomain:
         """The domain of a kind; the `first` ranks that it gets tell how they are best numbered."""
         if kind not in self._domains:
             some = np.empty(0, np.int64) if first is None else first
@@ -198,7 +198,7 @@ class Library:
                 coding = TextDomain((), kind)
             elif near and kind not in (Kind.FLOAT, Kind.DATETIME):
                 coding = OffsetDomain(kind, 0, 1, grows=True)
-            self._domains[kind] = Domain(kind, coding, self.objects)
+            self._domains[kind] = VariableDomain(kind, coding, self.objects)
         return self._domains[kind]
 
     def kinds(self, name: str) -> tuple[Kind, ...]:
@@ -221,7 +221,7 @@ class Library:
 
     def _ranks(
         self, name: str, column: str, data: pa.ChunkedArray | list[object], kind: Kind
-    ) -> Words:
+    ) -> Codes:
         missing = None in data if isinstance(data, list) else data.null_count
         if missing:
             raise error("C036", f"`{name}` has missing values in column `{column}`")
@@ -253,7 +253,9 @@ class Library:
         return arrow_ranks(whole, kind)
 
 
-def stored_ranks(domains: Sequence[Domain], columns: Sequence[Words], rows: int) -> StoredRelation:
+def stored_ranks(
+    domains: Sequence[VariableDomain], columns: Sequence[Codes], rows: int
+) -> StoredRelation:
     """A relation of facts that are given by their ranks."""
     words = [domain.coding.words(ranks) for domain, ranks in zip(domains, columns, strict=True)]
     batches = [(words, rows if words else 1)] if rows else []

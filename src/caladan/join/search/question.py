@@ -29,11 +29,11 @@ from caladan.analysis.types import types
 from caladan.analysis.ways import ways_through
 from caladan.columns.domains import TextDomain
 from caladan.columns.relation import StoredRelation
-from caladan.join.constraints.protocol import Constraint, JoinConstraint, Mask, Var, Words
+from caladan.join.constraints.protocol import Codes, Constraint, JoinConstraint, Mask, Var
 from caladan.join.constraints.sets import OneOf, Predicate
 from caladan.join.constraints.values import ValueConstraint
 from caladan.join.expressions import PYTHON
-from caladan.join.search.library import Domain, Library, stored_ranks
+from caladan.join.search.library import Library, VariableDomain, stored_ranks
 from caladan.join.search.specs import BetweenSpec, OneOfSpec, PredicateSpec, Spec, one_of, predicate
 from caladan.program import (
     Atom,
@@ -67,7 +67,7 @@ class Way:
     rule: CoreRule
     body: Body
     constraints: Mapping[str, JoinConstraint]
-    domains: Mapping[Var, Domain]
+    domains: Mapping[Var, VariableDomain]
 
 
 class Question:
@@ -82,7 +82,7 @@ class Question:
     ) -> None:
         self.names = tuple(names)
         self.relations: dict[str, StoredRelation] = {}
-        self.columns: dict[str, tuple[Domain, ...]] = {}
+        self.columns: dict[str, tuple[VariableDomain, ...]] = {}
         self._library = library
         self._names = FreshNames({*library.names})
         self._head = self._names.fresh("answer")
@@ -93,7 +93,7 @@ class Question:
             for argument, kind in zip(atom.arguments, self._own(atom), strict=False):
                 if isinstance(argument, Variable) and not argument.is_anonymous:
                     known = self._kinds.get(argument.name)
-                    self._kinds[argument.name] = _joined(known, kind, argument)
+                    self._kinds[argument.name] = _join_kinds(known, kind, argument)
                 _check_constant(argument, kind)
         self._catalog |= {name: _columns(library.kinds(name)) for name in library.names}
         stored = replace_in(tuple(body), self._stored)
@@ -136,7 +136,7 @@ class Question:
             self._kinds.get(argument.name, kind) if isinstance(argument, Variable) else kind
             for argument, kind in zip(node.arguments, own, strict=True)
         )
-        arguments = [_fitted(*each) for each in zip(node.arguments, kinds, strict=True)]
+        arguments = [_fit_argument(*each) for each in zip(node.arguments, kinds, strict=True)]
         stored = self._library.relation(node.relation, kinds)
         name = node.relation
         if kinds != own or None in arguments:
@@ -217,12 +217,12 @@ class _PythonTest:
     comparison: Comparison
     variables: tuple[Var, ...]
 
-    def constrain(self, var: Var | None, domains: Mapping[Var, Domain]) -> Constraint:
+    def constrain(self, var: Var | None, domains: Mapping[Var, VariableDomain]) -> Constraint:
         """A test that decodes what is compared."""
         del var
         sides = (self.comparison.left, self.comparison.right)
 
-        def test(*words: Words) -> Mask:
+        def test(*words: Codes) -> Mask:
             columns = dict(zip(self.variables, words, strict=True))
             values = [
                 domains[side.name].decode(columns[side.name])
@@ -245,7 +245,7 @@ def _columns(kinds: Iterable[Kind]) -> tuple[Column, ...]:
     return tuple(Column(f"column{i + 1}", type) for i, type in enumerate(every))
 
 
-def _fitted(argument: Expression, kind: Kind) -> Expression | None:
+def _fit_argument(argument: Expression, kind: Kind) -> Expression | None:
     """An argument in a column; None for a fraction among whole numbers."""
     value = argument.value if isinstance(argument, Constant) else None
     if kind is not Kind.INTEGER or not isinstance(value, float):
@@ -263,7 +263,7 @@ def _check_constant(argument: Expression, kind: Kind) -> None:
             raise error("C018", said, argument.span, help=help)
 
 
-def _joined(known: Kind | None, kind: Kind, variable: Variable) -> Kind:
+def _join_kinds(known: Kind | None, kind: Kind, variable: Variable) -> Kind:
     """The kind of a variable that stands in columns of two."""
     if known is None or known is kind:
         return kind
@@ -303,7 +303,7 @@ def _kind_of(spec: object) -> Kind | None:
     return kinds.pop() if kinds else None
 
 
-def _constraint(var: Var | None, spec: object, domains: Mapping[Var, Domain]) -> Constraint:
+def _constraint(var: Var | None, spec: object, domains: Mapping[Var, VariableDomain]) -> Constraint:
     if isinstance(spec, Spec):
         return spec.constrain(var, domains)
     if isinstance(spec, Constraint):

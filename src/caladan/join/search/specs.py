@@ -15,9 +15,9 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from caladan.join.constraints.protocol import Constraint, Mask, Var, Words
+from caladan.join.constraints.protocol import Codes, Constraint, Mask, Var
 from caladan.join.constraints.sets import Between, OneOf, Predicate
-from caladan.join.search.library import DICTIONARIES, Domain
+from caladan.join.search.library import DICTIONARIES, VariableDomain
 from caladan.program.diagnostics import error
 from caladan.program.kinds import Kind
 
@@ -26,7 +26,7 @@ from caladan.program.kinds import Kind
 class Spec(Protocol):
     """A constraint in the making: it waits for the domains of its variables."""
 
-    def constrain(self, var: Var | None, domains: Mapping[Var, Domain]) -> Constraint:
+    def constrain(self, var: Var | None, domains: Mapping[Var, VariableDomain]) -> Constraint:
         """The constraint for the variable it was given for, if it was given for one."""
         ...
 
@@ -37,9 +37,9 @@ class OneOfSpec:
 
     values: tuple[object, ...]
 
-    def constrain(self, var: Var | None, domains: Mapping[Var, Domain]) -> Constraint:
+    def constrain(self, var: Var | None, domains: Mapping[Var, VariableDomain]) -> Constraint:
         """The words of the values; a value that no relation has is no word."""
-        name = _named(var, "one_of")
+        name = _name(var, "one_of")
         return OneOf(name, domains[name].encode_all(self.values))
 
 
@@ -50,9 +50,9 @@ class BetweenSpec:
     low: object
     high: object
 
-    def constrain(self, var: Var | None, domains: Mapping[Var, Domain]) -> Constraint:
+    def constrain(self, var: Var | None, domains: Mapping[Var, VariableDomain]) -> Constraint:
         """A range of words; of texts, those that the relations have."""
-        name = _named(var, "between")
+        name = _name(var, "between")
         domain = domains[name]
         if domain.kind in DICTIONARIES:
             try:
@@ -84,12 +84,12 @@ class PredicateSpec:
     variables: tuple[Var, ...]
     vectorized: bool
 
-    def constrain(self, var: Var | None, domains: Mapping[Var, Domain]) -> Constraint:
+    def constrain(self, var: Var | None, domains: Mapping[Var, VariableDomain]) -> Constraint:
         """A test that decodes what the function is to see."""
-        names = self.variables or (_named(var, "predicate"),)
+        names = self.variables or (_name(var, "predicate"),)
         used = [domains[name] for name in names]
 
-        def test(*words: Words) -> Mask:
+        def test(*words: Codes) -> Mask:
             if self.vectorized:
                 columns = (d.decode(w) for d, w in zip(used, words, strict=True))
                 return np.asarray(self.function(*columns), np.bool_)
@@ -129,7 +129,7 @@ def predicate(
     return PredicateSpec(function, variables, vectorized)
 
 
-def _named(var: Var | None, helper: str) -> Var:
+def _name(var: Var | None, helper: str) -> Var:
     if var is None:
         raise error("C050", f"{helper} needs a variable", help=f"write name={helper}(…)")
     return var

@@ -18,7 +18,7 @@ from caladan.join.constraints.protocol import (
     Frontier,
     Partial,
     Var,
-    allowed,
+    find_allowed,
 )
 
 
@@ -127,7 +127,7 @@ def _check_meaning(
     names = sorted(frontier.columns)
     rows = zip(*(frontier.columns[v].tolist() for v in names), strict=True)
     expected = [holds(dict(zip(names, row, strict=True))) for row in rows]
-    found = allowed(constraint, frontier).tolist()
+    found = find_allowed(constraint, frontier).tolist()
     for row, (want, have) in enumerate(zip(expected, found, strict=True)):
         binding = {v: int(frontier.columns[v][row]) for v in names}
         assert want == have, f"{constraint} is {have} for {binding}, expected {want}"

@@ -24,10 +24,10 @@ from caladan.language.bloom.lattices import LMap, LSet
 from caladan.language.bloom.queries import Query, empty, facts_of
 from caladan.language.bloom.schema import MERGES, CollectionKind, Recorder, Schema
 from caladan.language.bloom.streams import ITERATED, FactSource, Stream
-from caladan.language.bloom.values import frozen
+from caladan.language.bloom.values import freeze
 from caladan.program import Comparison, Constant, Expression, Function, Head, Time
 from caladan.program.diagnostics import did_you_mean, error
-from caladan.program.notation import counted
+from caladan.program.notation import count_things
 
 
 class Collection(FactSource):
@@ -269,7 +269,7 @@ class Collection(FactSource):
         if len(values) != width:
             raise error(
                 "C011",
-                f"`{made.name}` has {counted(width, 'column')}, "
+                f"`{made.name}` has {count_things(width, 'column')}, "
                 f"but rows of {len(values)} are merged into it",
                 recorder.here(),
                 help=f"its columns are ({', '.join(made.columns)})"
@@ -362,7 +362,7 @@ class RawValue(Expr):
             hash(value)
         except TypeError:
             return Function("value", (), code=lambda: value)
-        return Constant(frozen(value))
+        return Constant(freeze(value))
 
 
 def _items(row: Expression, width: int, name: str) -> tuple[Expression, ...]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol, cast
 
 from caladan.language.bloom.lattices import LATTICES
-from caladan.language.bloom.values import Lattice, frozen
+from caladan.language.bloom.values import Lattice, freeze
 from caladan.program import Arithmetic, Constant, Expression, Function, Negative
 from caladan.program.diagnostics import error
 from caladan.program.program import ArithmeticOperator, ComparisonOperator
@@ -139,11 +139,11 @@ class Expr(ValueOperators):
         raise error("C050", "an expression is one value; flat_map() takes it apart")
 
 
-class Value(Expr):
+class ConstantTerm(Expr):
     """A constant."""
 
     def __init__(self, value: object) -> None:
-        self.value = frozen(value)
+        self.value = freeze(value)
 
     def node(self, scope: ColumnScope) -> Expression:
         return Constant(self.value)
@@ -180,7 +180,7 @@ def _reads_lattice(value: Expr) -> bool:
 def _equals(one: Any, other: Any) -> bool:
     if isinstance(one, Lattice) != isinstance(other, Lattice):
         one, other = (each.reveal() if isinstance(each, Lattice) else each for each in (one, other))
-    return bool(frozen(one) == frozen(other))
+    return bool(freeze(one) == freeze(other))
 
 
 def _differs(one: Any, other: Any) -> bool:
@@ -271,11 +271,11 @@ def lift(value: object) -> Expr:
     if isinstance(value, list | tuple) and _has_expression(cast("tuple[Any, ...]", value)):
         items = tuple(map(lift, cast("tuple[Any, ...]", value)))
         return BloomOperation("tuple", lambda *made: made, items)
-    return Value(value)
+    return ConstantTerm(value)
 
 
 def _has_expression(values: Any) -> bool:
-    return any(not isinstance(lift(value), Value) for value in values)
+    return any(not isinstance(lift(value), ConstantTerm) for value in values)
 
 
 def fn(code: Callable[..., Any], name: str | None = None) -> Callable[..., Expr]:
@@ -304,7 +304,7 @@ def wall_clock() -> Expr:
 
 def const(value: object) -> Expr:
     """A constant, where a text alone would name a column."""
-    return Value(value)
+    return ConstantTerm(value)
 
 
 def is_function(value: object) -> bool:
@@ -321,7 +321,7 @@ def as_row(made: Any) -> Any:
     """What a function gave for a row, as a fact; None for none at all."""
     if made is None:
         return None
-    return frozen(tuple(made)) if isinstance(made, tuple | list) else (frozen(made),)
+    return freeze(tuple(made)) if isinstance(made, tuple | list) else (freeze(made),)
 
 
 def several(made: Any) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from caladan.language.bloom.expressions import Aggregation, ColumnExpr, label
-from caladan.language.bloom.values import frozen, ordered
+from caladan.language.bloom.values import freeze, order_key
 from caladan.program.aggregates import AggregateFunction, evaluate, lookup
 
 
@@ -204,7 +204,7 @@ class UserFold(FoldState):
         self.so_far = initial
 
     def add(self, values: tuple[Any, ...]) -> None:
-        self.so_far = frozen(self.code(self.so_far, *values))
+        self.so_far = freeze(self.code(self.so_far, *values))
 
     def remove(self, values: tuple[Any, ...]) -> bool:
         return False
@@ -246,15 +246,15 @@ class _DictState(FoldState):
 
     @property
     def value(self) -> Any:
-        return frozen(self.so_far)
+        return freeze(self.so_far)
 
 
 def _first_of_any(one: Any, other: Any) -> Any:
     """The first of two values of any types."""
-    return other if ordered(other) < ordered(one) else one
+    return other if order_key(other) < order_key(one) else one
 
 
-def running(name: str, code: Callable[..., Any] | None, initial: Any) -> FoldState:
+def initial_state(name: str, code: Callable[..., Any] | None, initial: Any) -> FoldState:
     """The state of an aggregate over nothing."""
     if isinstance(code, DictFold):
         return _DictState(code, initial)

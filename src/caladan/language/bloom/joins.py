@@ -16,12 +16,12 @@ from functools import reduce as folded
 from caladan.language.bloom.expressions import Aggregation, ColumnExpr, label
 from caladan.language.bloom.queries import NOTHING, JoinPart, Query, facts_of
 from caladan.language.bloom.schema import CollectionKind
-from caladan.language.bloom.values import frozen
+from caladan.language.bloom.values import freeze
 from caladan.program import Expression, Folding, Head
 from caladan.program.diagnostics import error
 
 
-def matched(query: Query, on: Sequence[object], named: dict[str, str]) -> Query:
+def match_pairs(query: Query, on: Sequence[object], named: dict[str, str]) -> Query:
     """The pairs that go together: by columns of one name, `left="right"`, or conditions."""
     parts, recorder = query.parts, query.recorder
     for each in on:
@@ -61,7 +61,7 @@ def outer_joined(query: Query, on: Sequence[object], named: dict[str, str]) -> Q
             query.recorder.here(),
             help='join the others first: ((t * u).flatten("a") * v).outer("b")',
         )
-    pairs = matched(query, on, named)
+    pairs = match_pairs(query, on, named)
     width, flat = len(left.columns), pairs.flat()
     partners = replace(pairs, columns=flat).kept(CollectionKind.STREAM)
     alone = left.absent(partners, dict(enumerate(value for _, value in left.columns)))
@@ -119,7 +119,7 @@ def _source(query: Query, given: Sequence[ColumnExpr]) -> tuple[Query, list[str]
     return wider.kept(CollectionKind.STREAM), names
 
 
-def grouped(query: Query, by: Sequence[ColumnExpr], aggregates: Sequence[Aggregation]) -> Query:
+def group_rows(query: Query, by: Sequence[ColumnExpr], aggregates: Sequence[Aggregation]) -> Query:
     """A row for each group, with its aggregates."""
     source, names = _source(query, [*by, *(c for each in aggregates for c in each.columns)])
     labels = [label(each) or f"c{i + 1}" for i, each in enumerate(by)]
@@ -139,7 +139,7 @@ def grouped(query: Query, by: Sequence[ColumnExpr], aggregates: Sequence[Aggrega
 def best(query: Query, by: Sequence[ColumnExpr], column: ColumnExpr, name: str) -> Query:
     """The rows that have the value of an aggregate of their group."""
     source, names = _source(query, [*by, column])
-    values = grouped(source, names[:-1], [Aggregation(name, (names[-1],), "best")])
+    values = group_rows(source, names[:-1], [Aggregation(name, (names[-1],), "best")])
     both = source.joined(values)
     for each, (_, value) in zip(names, values.columns, strict=True):
         both = both.equated(source.named(each), value)
@@ -149,12 +149,12 @@ def best(query: Query, by: Sequence[ColumnExpr], column: ColumnExpr, name: str) 
     )
 
 
-def numbered(query: Query, by: Sequence[ColumnExpr], name: str, *, reverse: bool) -> Query:
+def number_rows(query: Query, by: Sequence[ColumnExpr], name: str, *, reverse: bool) -> Query:
     """The rows with their place, by some columns or else as they were sorted."""
     order, is_reversed = query.order
     source, names = _source(query, by)
     terms = [source.named(each) for each in names] or [
-        source.named(each) if isinstance(each, str) else source.of_rows(each, frozen)
+        source.named(each) if isinstance(each, str) else source.of_rows(each, freeze)
         for each in order
     ]
     kept = query.recorder.element(

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final, Self, cast
 
-from caladan.language.bloom.values import Lattice, frozen
+from caladan.language.bloom.values import Lattice, freeze
 from caladan.program.aggregates import AggregateFunction, lookup
 
 
@@ -182,8 +182,8 @@ class LSet(_Single):
     @classmethod
     def lifted(cls, value: Any) -> Self:
         if isinstance(value, set | frozenset):
-            return cls(frozen(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
-        return cls([frozen(value)])  # an element; a list is a tuple that is one
+            return cls(freeze(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        return cls([freeze(value)])  # an element; a list is a tuple that is one
 
     def merge(self, other: Any) -> Self:
         made = self.row().combine(self.value, other.value)
@@ -202,7 +202,7 @@ class LSet(_Single):
 
     def map(self, function: Callable[[Any], Hashable]) -> LSet:
         """What a function makes of every item; None is left out. A morphism."""
-        made = (frozen(function(item)) for item in self.value)
+        made = (freeze(function(item)) for item in self.value)
         return LSet(each for each in made if each is not None)
 
     def filter(self, keep: Callable[[Any], object]) -> Self:
@@ -233,7 +233,7 @@ class LSet(_Single):
             by.setdefault(tuple(right[place] for place in places.values()), []).append(right)
         made = function or (lambda left, right: (left, right))
         pairs = (
-            frozen(made(left, right))
+            freeze(made(left, right))
             for left in self.value
             for right in by.get(tuple(left[place] for place in places), ())
         )
@@ -281,7 +281,7 @@ class LBag(_Single):
         counts = _pairs(value)
         if counts is None or not all(type(n) is int and n >= 0 for n in counts.values()):
             raise ValueError(f"{value!r} is not a mapping of items to their numbers")
-        return cls({frozen(k): n for k, n in counts.items()})
+        return cls({freeze(k): n for k, n in counts.items()})
 
     def reveal(self) -> dict[Any, int]:
         return dict(self.value)
@@ -322,7 +322,7 @@ class LMap(_Single):
     )
 
     def __init__(self, items: Mapping[Hashable, Lattice] | Iterable[Any] = ()) -> None:
-        made = {frozen(k): v for k, v in dict(items).items()}
+        made = {freeze(k): v for k, v in dict(items).items()}
         for key, value in made.items():
             if not isinstance(value, Lattice):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ValueError(f"the value of {key!r} is {value!r}, which is of no lattice")

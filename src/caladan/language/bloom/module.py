@@ -41,7 +41,7 @@ def bootstrap(method: F) -> F:
     return method
 
 
-def _declared(kind: CollectionKind, columns: tuple[str, ...], to: Columns | None) -> Collection:
+def _declare(kind: CollectionKind, columns: tuple[str, ...], to: Columns | None) -> Collection:
     if not columns and to is None:
         return Collection(schema("", kind, ("key",), "val"))
     return Collection(schema("", kind, columns, to))
@@ -49,39 +49,39 @@ def _declared(kind: CollectionKind, columns: tuple[str, ...], to: Columns | None
 
 def table(*columns: str, to: Columns | None = None) -> Collection:
     """Facts that stay from tick to tick, until they are deleted."""
-    return _declared(CollectionKind.TABLE, columns, to)
+    return _declare(CollectionKind.TABLE, columns, to)
 
 
 def scratch(*columns: str, to: Columns | None = None) -> Collection:
     """Facts of one tick."""
-    return _declared(CollectionKind.SCRATCH, columns, to)
+    return _declare(CollectionKind.SCRATCH, columns, to)
 
 
 def temp(*columns: str, to: Columns | None = None) -> Collection:
     """A scratch that only gives a name to what a rule derives."""
-    return _declared(CollectionKind.TEMP, columns, to)
+    return _declare(CollectionKind.TEMP, columns, to)
 
 
 def input(  # noqa: A001
     *columns: str, to: Columns | None = None
 ) -> Collection:
     """An interface through which facts come in, for one tick."""
-    return _declared(CollectionKind.INPUT, columns, to)
+    return _declare(CollectionKind.INPUT, columns, to)
 
 
 def output(*columns: str, to: Columns | None = None) -> Collection:
     """An interface through which facts go out, of one tick."""
-    return _declared(CollectionKind.OUTPUT, columns, to)
+    return _declare(CollectionKind.OUTPUT, columns, to)
 
 
 def channel(*columns: str, to: Columns | None = None) -> Collection:
     """Facts that are sent to the address in the column `@…`, the first if none is marked."""
-    return _declared(CollectionKind.CHANNEL, columns or ("@address", "val"), to)
+    return _declare(CollectionKind.CHANNEL, columns or ("@address", "val"), to)
 
 
 def loopback(*columns: str, to: Columns | None = None) -> Collection:
     """Facts that are sent to the instance itself, and arrive at a later tick."""
-    return _declared(CollectionKind.LOOPBACK, columns, to)
+    return _declare(CollectionKind.LOOPBACK, columns, to)
 
 
 def periodic(seconds: float) -> Collection:

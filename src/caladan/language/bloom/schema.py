@@ -135,7 +135,7 @@ def schema(
     names: list[str] = []
     address: int | None = None
     given = list(columns)
-    for written in (*given, *_listed(to)):
+    for written in (*given, *_list_columns(to)):
         column, _, word = (part.strip() for part in written.partition(":"))
         if column.startswith("@"):
             if kind is not CollectionKind.CHANNEL:
@@ -172,7 +172,7 @@ def schema(
     return Schema(name, kind, keys, values, lattices, address, period)
 
 
-def _listed(to: Columns | None) -> list[str]:
+def _list_columns(to: Columns | None) -> list[str]:
     if to is None:
         return []
     if isinstance(to, str):

@@ -21,10 +21,17 @@ from caladan.language.bloom.expressions import (
     row_type,
 )
 from caladan.language.bloom.folds import DictFold
-from caladan.language.bloom.joins import best, grouped, matched, numbered, outer_joined, without
+from caladan.language.bloom.joins import (
+    best,
+    group_rows,
+    match_pairs,
+    number_rows,
+    outer_joined,
+    without,
+)
 from caladan.language.bloom.queries import Query
 from caladan.language.bloom.schema import MERGES, CollectionKind
-from caladan.language.bloom.values import frozen
+from caladan.language.bloom.values import freeze
 from caladan.program.aggregates import lookup, names_in
 from caladan.program.diagnostics import did_you_mean, error
 
@@ -154,7 +161,7 @@ class FactSource:
 
     def pairs(self, *on: object, **named: str) -> Stream:
         """Rows that go together: on columns of the same name, `left="right"`, or conditions."""
-        return Stream(matched(self.query(), on, named))
+        return Stream(match_pairs(self.query(), on, named))
 
     combos = pairs
 
@@ -163,19 +170,19 @@ class FactSource:
         query = self.query()
         names = [name for part in query.parts for name, _ in part.columns]
         shared = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        return Stream(matched(query, shared, {}))
+        return Stream(match_pairs(query, shared, {}))
 
     def lefts(self, *on: object, **named: str) -> Stream:
         """The rows of the left that have a partner."""
-        return Stream(matched(self.query(), on, named).only(0))
+        return Stream(match_pairs(self.query(), on, named).only(0))
 
     def rights(self, *on: object, **named: str) -> Stream:
         """The rows of the right that have a partner."""
-        return Stream(matched(self.query(), on, named).only(-1))
+        return Stream(match_pairs(self.query(), on, named).only(-1))
 
     def flatten(self, *on: object, **named: str) -> Stream:
         """All columns of the pairs one after the other, with names of their own."""
-        query = matched(self.query(), on, named)
+        query = match_pairs(self.query(), on, named)
         return Stream(query.alone(query.flat()))
 
     def outer(self, *on: object, **named: str) -> Stream:
@@ -195,7 +202,7 @@ class FactSource:
         if other is None:
             return Presence(self, ())
         conditions = on if where is None else (*on, where)
-        return Stream(matched(self.query().joined(other.query()), conditions, named).only(0))
+        return Stream(match_pairs(self.query().joined(other.query()), conditions, named).only(0))
 
     def include(self, *values: object) -> Presence:
         """Whether there is a row of these values, for `where`: `t.where(u.include(t.a, t.b))`."""
@@ -210,7 +217,7 @@ class FactSource:
     def group(self, by: Keys, *aggregates: Aggregation, **named: Aggregation) -> Stream:
         """A row for each group: `emp.group(["dept"], bloom.max("salary"))`."""
         made = [*aggregates, *(replace(each, label=name) for name, each in named.items())]
-        return Stream(grouped(self.query(), _keys(by), made))
+        return Stream(group_rows(self.query(), _keys(by), made))
 
     def argmin(self, by: Keys, column: ColumnExpr) -> Stream:
         """The rows with the smallest value of a column in each group."""
@@ -251,13 +258,13 @@ class FactSource:
         row = row_type(columns)
 
         def fold(so_far: Any, *values: Any) -> Any:
-            return frozen(code(so_far, row(*values)))
+            return freeze(code(so_far, row(*values)))
 
         is_dict = isinstance(initial, dict)
         folded_by = DictFold(lambda so_far, values: code(so_far, row(*values))) if is_dict else fold
-        one = Aggregation("reduce", columns, name, folded_by, frozen(initial))
+        one = Aggregation("reduce", columns, name, folded_by, freeze(initial))
         flat = query if len(query.parts) < 2 else query.alone(query.flat())
-        made = grouped(flat, _keys(by), [one])
+        made = group_rows(flat, _keys(by), [one])
         if not is_dict:
             return Stream(made)
         return Stream(replace(made.unnested(made.column_names()[-1], (name,)), is_spread=True))
@@ -283,7 +290,7 @@ class FactSource:
         self, *by: ColumnExpr, name: str = "index", reverse: bool = False
     ) -> Stream:
         """The rows with their place, from 0: by some columns, else as they were sorted."""
-        return Stream(numbered(self.query(), by, name, reverse=reverse))
+        return Stream(number_rows(self.query(), by, name, reverse=reverse))
 
 
 def _keys(by: Keys) -> list[ColumnExpr]:

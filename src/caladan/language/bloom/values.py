@@ -1,7 +1,7 @@
 """Values, as facts hold them: anything that can be hashed, and values of lattices.
 
 Lattice    what values extend that only grow, whatever order they are merged in
-frozen     a value that can stand in a fact; `revealed` is the way back
+frozen     a value that can stand in a fact; `reveal` is the way back
 ordered    one order for values of any types
 check_…    the laws of lattices, tried on values: an AssertionError with an example
 """
@@ -57,7 +57,7 @@ class Lattice:
         return self.merge(other) == self
 
 
-def frozen(value: Any) -> Any:
+def freeze(value: Any) -> Any:
     """A value that can stand in a fact: lists become tuples, sets frozen sets.
 
     >>> frozen([1, {2}, {"a": [3]}])
@@ -69,14 +69,14 @@ def frozen(value: Any) -> Any:
     if isinstance(value, Lattice):
         return value
     if isinstance(value, tuple):
-        made = tuple(map(frozen, value))  # pyright: ignore[reportUnknownArgumentType]
+        made = tuple(map(freeze, value))  # pyright: ignore[reportUnknownArgumentType]
         return made if kind is tuple else value
     if isinstance(value, list):
-        return tuple(map(frozen, value))  # pyright: ignore[reportUnknownArgumentType]
+        return tuple(map(freeze, value))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, set | frozenset):
-        return frozenset(map(frozen, value))  # pyright: ignore[reportUnknownArgumentType]
+        return frozenset(map(freeze, value))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, dict):
-        pairs = ((k, frozen(v)) for k, v in dict[Any, Any](value).items())
+        pairs = ((k, freeze(v)) for k, v in dict[Any, Any](value).items())
         return tuple(sorted(pairs, key=lambda pair: repr(pair[0])))
     return value
 
@@ -84,25 +84,25 @@ def frozen(value: Any) -> Any:
 _ATOMS: Final = frozenset({int, str, float, bool, type(None), bytes})
 
 
-def revealed(value: Any) -> Any:
+def reveal(value: Any) -> Any:
     """A value as users see it: lattices are revealed, inside of tuples too."""
     if isinstance(value, Lattice):
-        return revealed(value.reveal())
+        return reveal(value.reveal())
     if type(value) is tuple:
-        return tuple(map(revealed, value))  # pyright: ignore[reportUnknownArgumentType]
+        return tuple(map(reveal, value))  # pyright: ignore[reportUnknownArgumentType]
     return value
 
 
-def ordered(value: Any) -> tuple[str, Any]:
+def order_key(value: Any) -> tuple[str, Any]:
     """A key that puts values of any types in one order."""
     if isinstance(value, int | float | Decimal | Fraction):
         return ("", value)
     if isinstance(value, tuple):
-        return ("tuple", tuple(map(ordered, value)))  # pyright: ignore[reportUnknownArgumentType]
+        return ("tuple", tuple(map(order_key, value)))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, frozenset):
-        return ("set", sorted(map(ordered, value)))  # pyright: ignore[reportUnknownArgumentType]
+        return ("set", sorted(map(order_key, value)))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, Lattice):
-        return ordered(frozen(value.reveal()))
+        return order_key(freeze(value.reveal()))
     kind = type(value)
     has_order = kind.__lt__ is not object.__lt__  # pyright: ignore[reportAttributeAccessIssue]
     return (kind.__name__, value if has_order else repr(value))

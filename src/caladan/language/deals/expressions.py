@@ -48,7 +48,7 @@ from caladan.program import (
     Parameter,
     Variable,
 )
-from caladan.program.aggregates import AggregateFunction, named, names_in
+from caladan.program.aggregates import AggregateFunction, find_row, names_in
 from caladan.program.diagnostics import Span, did_you_mean
 from caladan.program.functions import FUNCTIONS, NO_FUNCTIONS, call_type, type_of_value
 from caladan.program.values import fit
@@ -64,7 +64,7 @@ _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
 
-AGGREGATES: Final = {name: row for name in names_in("deals") if (row := named("deals", name))}
+AGGREGATES: Final = {name: row for name in names_in("deals") if (row := find_row("deals", name))}
 """The aggregates, by what they are called."""
 _FAR_AHEAD: Final = 64  # tokens within which the `:` of an aggregate in a body comes
 WITH_PARENTHESES: Final = frozenset(names_in("deals", "monotone")) | {
@@ -180,7 +180,7 @@ def is_function(cursor: Cursor, name: str) -> bool:
     return name in FUNCTIONS or name in cursor.functions
 
 
-def called(cursor: Cursor, function: str, given: tuple[Expression, ...], token: Token) -> Call:
+def parse_call(cursor: Cursor, function: str, given: tuple[Expression, ...], token: Token) -> Call:
     """A function whose name has been read, with its arguments."""
     span = cursor.since(token.start)
     row = cursor.functions.get(function) or FUNCTIONS[function]
@@ -357,7 +357,7 @@ def _word(cursor: Cursor) -> Expression:
     text = cursor.text(token)
     is_open = cursor.next_kind in ("<", "<-", "<>")
     if text in AGGREGATES and cursor.read_body is not None and _ranges(cursor):
-        return _ranging(cursor, AGGREGATES[text], cursor.read_body)
+        return _parse_range(cursor, AGGREGATES[text], cursor.read_body)
     if is_open and (text in AGGREGATES or cursor.no_aggregates is None):
         return _aggregate(cursor, AGGREGATES.get(text), text)
     if text in WITH_PARENTHESES and cursor.next_kind == "(":
@@ -367,7 +367,7 @@ def _word(cursor: Cursor) -> Expression:
         cursor.enter()
         given = arguments(cursor)
         cursor.depth -= 1
-        return called(cursor, text, given, token)
+        return parse_call(cursor, text, given, token)
     if cursor.next_kind == "(":
         fail_on_function(cursor, token)
     cursor.advance()
@@ -377,7 +377,7 @@ def _word(cursor: Cursor) -> Expression:
 def fail_on_function(cursor: Cursor, token: Token) -> NoReturn:
     """Fail: a name that is called is no function."""
     text, known = cursor.text(token), cursor.known_functions
-    near = _suggested(text, known, slips.FUNCTIONS)
+    near = _suggest(text, known, slips.FUNCTIONS)
     akin = ", ".join(f"`{each}`" for each in sorted(known) if _is_akin(text, each))
     elsewhere = "docs/reference/functions.md lists all functions, and `db.define` adds more"
     some = f"there are {akin}; {elsewhere}" if akin else elsewhere
@@ -393,7 +393,7 @@ def _is_akin(one: str, other: str) -> bool:
     return any(a.startswith(b) or b.startswith(a) for a in words[0] for b in words[1])
 
 
-def _suggested(
+def _suggest(
     text: str, known: Collection[str], elsewhere: Mapping[str, Sequence[str]]
 ) -> str | None:
     """A help line with what a name of another language is called here, or with a near name."""
@@ -427,7 +427,7 @@ def _ranges(cursor: Cursor) -> bool:
     return False
 
 
-def _ranging(
+def _parse_range(
     cursor: Cursor, row: AggregateFunction, read_body: Callable[[Cursor], tuple[Literal, ...]]
 ) -> Expression:
     """`sum X : { literals }` or `sum<X> : { literals }`, within a body."""

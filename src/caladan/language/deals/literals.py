@@ -28,7 +28,6 @@ from caladan.language.deals.expressions import (
     PRECEDENCE,
     arguments,
     arithmetic,
-    called,
     choice,
     comparison,
     expression,
@@ -36,6 +35,7 @@ from caladan.language.deals.expressions import (
     inside,
     is_function,
     named_arguments,
+    parse_call,
 )
 from caladan.language.deals.slips import word_help
 from caladan.language.deals.tokens import (
@@ -205,7 +205,7 @@ def as_expression(cursor: Cursor, item: _Item) -> Expression:
 def _item(cursor: Cursor) -> _Item:
     """A literal, or what may still become one."""
     if cursor.kind == "~":
-        return _negated(cursor)
+        return _parse_negation(cursor)
     if cursor.kind == "if":
         return _if(cursor)
     if cursor.kind == "(" and _has_branches(cursor):
@@ -220,7 +220,7 @@ def _item(cursor: Cursor) -> _Item:
         token = cursor.advance()
         return _Word(cursor.text(token), cursor.span(token))
     start = cursor.current.start
-    return _compared(cursor, expression(cursor), start)
+    return _parse_comparison(cursor, expression(cursor), start)
 
 
 def _has_row(cursor: Cursor) -> bool:
@@ -241,8 +241,8 @@ def _atom_or_call(cursor: Cursor) -> _Item:
         return found
     if cursor.kind in _ENDS:
         return _predicate(cursor, found)
-    value = inside(cursor, called(cursor, name, found.arguments, token))
-    return _compared(cursor, arithmetic(cursor, value, token.start), token.start)
+    value = inside(cursor, parse_call(cursor, name, found.arguments, token))
+    return _parse_comparison(cursor, arithmetic(cursor, value, token.start), token.start)
 
 
 def _predicate(cursor: Cursor, found: Atom) -> Atom | Comparison:
@@ -266,7 +266,7 @@ def _at_slip(cursor: Cursor) -> bool:
     return cursor.next_kind in NAMES and word_help(word, cursor.known_functions) is not None
 
 
-def _compared(cursor: Cursor, left: Expression, start: int) -> _Item:
+def _parse_comparison(cursor: Cursor, left: Expression, start: int) -> _Item:
     """The rest of a comparison, or a value alone for the caller to judge."""
     if cursor.kind in COMPARISONS:
         return comparison(cursor, left, start)
@@ -308,7 +308,7 @@ _SEVERAL: Final = (
 )
 
 
-def _negated(cursor: Cursor) -> Atom | Comparison:
+def _parse_negation(cursor: Cursor) -> Atom | Comparison:
     tilde = cursor.advance()
     if at_goal(cursor):
         misplaced_goal(cursor, "it cannot be negated")
@@ -328,7 +328,7 @@ def _if(cursor: Cursor) -> _Item:
     item = _If(test, then, otherwise, cursor.since(token.start))
     if cursor.kind in PRECEDENCE or cursor.kind in COMPARISONS:
         value = arithmetic(cursor, as_expression(cursor, item), token.start)
-        return _compared(cursor, value, token.start)
+        return _parse_comparison(cursor, value, token.start)
     return item
 
 

@@ -348,7 +348,7 @@ def _type(cursor: Cursor) -> Type:
         return _decimal(cursor, token)
     found = NAMES.get(word.lower())
     if found is not None and found.is_nested and found is not Type.OBJECT:
-        return _nested(cursor, found)
+        return _parse_nested(cursor, found)
     if found is not None:
         return found
     cursor.found.add(
@@ -360,7 +360,7 @@ def _type(cursor: Cursor) -> Type:
     return Type.STRING
 
 
-def _nested(cursor: Cursor, outer: Type) -> Type:
+def _parse_nested(cursor: Cursor, outer: Type) -> Type:
     """`list<string>`, `struct<name: string, city: string>`."""
     is_list = outer is Type.LIST
     example = "list<string>" if is_list else "struct<name: string, city: string>"

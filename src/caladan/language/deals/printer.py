@@ -55,9 +55,9 @@ from caladan.program import (
 )
 from caladan.program.aggregates import has_tuples
 from caladan.program.diagnostics import error
-from caladan.program.nested import Packed, Struct, python, unpacked
+from caladan.program.nested import Packed, Struct, python, unpack
 from caladan.program.operations import Operation
-from caladan.program.values import written
+from caladan.program.values import write_value
 
 
 def unparse(program: Program) -> str:
@@ -234,7 +234,7 @@ def _column(node: Column) -> str:
 
 
 def _column_name(name: str) -> str:
-    return _checked(name, is_name(name) and name not in RESERVED_RELATIONS, "column")
+    return _check(name, is_name(name) and name not in RESERVED_RELATIONS, "column")
 
 
 def _head(node: Head) -> str:
@@ -269,7 +269,7 @@ def _value(value: Value) -> str:
         case int():
             return str(value)
         case float():
-            _checked(str(value), math.isfinite(value), "number")
+            _check(str(value), math.isfinite(value), "number")
             return repr(value)
         case str():
             return value if _is_plain_word(value) else quote(value)
@@ -278,23 +278,24 @@ def _value(value: Value) -> str:
         case Null():
             return "null"
         case Object():
-            return _checked(repr(value), False, "object")
+            return _check(repr(value), False, "object")
         case Packed():
-            return _nested(python(unpacked(value), value.type))
+            return _print_nested(python(unpack(value), value.type))
         case _:
-            return quote(written(value))
+            return quote(write_value(value))
 
 
-def _nested(value: Any) -> str:
+def _print_nested(value: Any) -> str:
     """A list or a struct as the parser reads it."""
     match value:
         case Struct():
             fields = (
-                (_checked(n, is_name(n), "field"), _nested(v)) for n, v in value.asdict().items()
+                (_check(n, is_name(n), "field"), _print_nested(v))
+                for n, v in value.asdict().items()
             )
             return f"{{{', '.join(f'{name}: {text}' for name, text in fields)}}}"
         case tuple():
-            return f"[{commas(map(_nested, value))}]"  # pyright: ignore[reportUnknownArgumentType]
+            return f"[{commas(map(_print_nested, value))}]"  # pyright: ignore[reportUnknownArgumentType]
         case None:
             return "null"
         case _:
@@ -307,21 +308,21 @@ def _is_plain_word(text: str) -> bool:
 
 
 def _relation_name(name: str) -> str:
-    return _checked(name, is_name(name) and name not in RESERVED_RELATIONS, "relation")
+    return _check(name, is_name(name) and name not in RESERVED_RELATIONS, "relation")
 
 
 def _variable(node: Variable) -> str:
-    return _checked(node.name, is_name(node.name) and is_variable(node.name), "variable")
+    return _check(node.name, is_name(node.name) and is_variable(node.name), "variable")
 
 
-def _checked(text: str, valid: bool, what: str) -> str:
+def _check(text: str, valid: bool, what: str) -> str:
     if not valid:
         raise error("C050", f"DeALS has no way to write the {what} `{text}`")
     return text
 
 
 def _parameter(name: str) -> str:
-    return _checked(name, is_name(name), "parameter")
+    return _check(name, is_name(name), "parameter")
 
 
 def commas(parts: Iterable[str]) -> str:

@@ -103,7 +103,7 @@ def tokenize(source: SourceText, found: Diagnostics) -> Tokens:
         elif group == "name":
             tokens.add(_kind_of_name(match.group()), start, end)
         elif group == "open":
-            _unterminated(source, start, end, tokens, found)
+            _report_unterminated(source, start, end, tokens, found)
         else:
             tokens.add(group or BAD, start, end)
     tokens.add(END, len(source.text), len(source.text))
@@ -160,7 +160,7 @@ def _kind_of_name(name: str) -> str:
     return VARIABLE if is_variable(name) else WORD
 
 
-def _unterminated(
+def _report_unterminated(
     source: SourceText, start: int, end: int, tokens: Tokens, found: Diagnostics
 ) -> None:
     """Report a text or comment without an end; a `.` that ends its line still ends a statement."""

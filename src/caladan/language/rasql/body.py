@@ -23,7 +23,7 @@ from caladan.language.rasql.scope import (
     Scope,
     TableLookup,
     Unsupported,
-    unsupported,
+    refuse,
 )
 from caladan.language.rasql.script import span_of
 from caladan.program import Atom, Comparison, Constant, Expression, Literal, Type, Variable
@@ -99,7 +99,7 @@ class SelectBody:
         elif owner is not None:
             self._push(owner, leaf)
         else:
-            unsupported(
+            refuse(
                 f"`{leaf.node.key.upper()}` on columns of the recursion, or of several tables",
                 span_of(leaf.node, self.scope.source),
                 "use comparisons, IN and EXISTS here; move other conditions to a view over "

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from caladan.language.rasql.body import Impossible, SelectBody
 from caladan.language.rasql.conditions import Leaf, alternatives
-from caladan.language.rasql.scope import BOUND, Item, ItemColumn, Scope, TableLookup, unsupported
+from caladan.language.rasql.scope import BOUND, Item, ItemColumn, Scope, TableLookup, refuse
 from caladan.language.rasql.script import span_of
 from caladan.program import (
     Aggregate,
@@ -124,15 +124,13 @@ class Translation:
         if isinstance(query, exp.Subquery):
             return self._select(query.this, sums=sums)
         if not isinstance(query, exp.Select):
-            unsupported(
-                f"{query.key.upper()} in a recursive view", span, "combine SELECTs with UNION"
-            )
+            refuse(f"{query.key.upper()} in a recursive view", span, "combine SELECTs with UNION")
         for part, (what, instead) in _REFUSED.items():
             if found := query.args.get(part):
                 place = span_of(found, self._source) if isinstance(found, exp.Expr) else None
-                unsupported(what, place or span, instead)
+                refuse(what, place or span, instead)
         if query.args.get("distinct") and sums:
-            unsupported(
+            refuse(
                 "DISTINCT in a view that adds up",
                 span,
                 "select the distinct rows in a view of their own, and read that",
@@ -148,7 +146,7 @@ class Translation:
         condition: exp.Expr | None = None
         for table in (clause.this, *(join.this for join in select.args.get("joins") or [])):
             for nested in table.args.get("joins") or []:
-                unsupported(
+                refuse(
                     "a join in parentheses",
                     span_of(nested, self._source),
                     "join the tables one after the other",
@@ -166,7 +164,7 @@ class Translation:
         side = join.side or (join.method if join.method == "NATURAL" else "")
         if side or join.kind not in ("", "INNER", "CROSS"):
             kind = " ".join(word for word in (join.method, side, join.kind) if word)
-            unsupported(
+            refuse(
                 f"{kind} JOIN in a recursive query",
                 span_of(join, self._source),
                 "use an inner JOIN … ON here; move an outer join to a view before the recursion "
@@ -186,9 +184,9 @@ class Translation:
         query = node.this if isinstance(node, exp.Subquery) else node
         span = span_of(node, self._source)
         if not isinstance(node, exp.Subquery | exp.Values) or not node.alias:
-            unsupported("this in a FROM", span, "name it with CREATE VIEW, and read the view")
+            refuse("this in a FROM", span, "name it with CREATE VIEW, and read the view")
         if self._tables.reads_recursion(query):
-            unsupported(
+            refuse(
                 "a subquery in FROM that reads the recursion",
                 span,
                 "write its tables and conditions into the query itself, or make it a view of "
@@ -297,7 +295,7 @@ class Translation:
         if equal is not None:
             subject, selected = equal
             if negated and any(p.column.nullable for n in equal for p in scope.places(n)):
-                unsupported(
+                refuse(
                     "NOT IN where a value may be NULL",
                     span,
                     "write NOT EXISTS (SELECT 1 FROM … WHERE … = …), which defines NULL",

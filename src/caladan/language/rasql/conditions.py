@@ -16,7 +16,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from caladan.language.rasql.scope import unsupported
+from caladan.language.rasql.scope import refuse
 from caladan.program.diagnostics import Span
 from caladan.program.transform import ByIdentity
 
@@ -53,7 +53,7 @@ def alternatives(
     try:
         return _Expansion(disjoint, nullable, is_listed).expand(node, False)
     except _TooManyError:
-        unsupported(
+        refuse(
             f"the condition has more than {MOST} alternatives once OR is multiplied out"
             + (f", or {MOST_LEAVES} parts once they exclude each other" if disjoint else ""),
             span,

@@ -141,7 +141,7 @@ class RaSQLParser(Spark.Parser):
         if least or most is not None:
             count = self._count_arguments()
             if count is not None and not least <= count <= (count if most is None else most):
-                takes = _counted(least, most)
+                takes = _count_arguments(least, most)
                 self.raise_error(f"`{token.text}` takes {takes}, not {count}", token)
         return cast("Any", super())._parse_function_call(*arguments, **options)
 
@@ -266,7 +266,7 @@ class RaSQL(Spark):
     SUPPORTS_USER_DEFINED_TYPES = True  # so that a misspelt type is told as such
 
 
-def _counted(least: int, most: int | None) -> str:
+def _count_arguments(least: int, most: int | None) -> str:
     """A number of arguments in words.
 
     >>> _counted(2, 2), _counted(1, 3), _counted(1, None), _counted(0, 0)

@@ -15,7 +15,7 @@ from typing import Final
 from sqlglot import exp
 
 from caladan.language.rasql.conditions import Leaf, alternatives
-from caladan.language.rasql.scope import Unsupported, unsupported
+from caladan.language.rasql.scope import Unsupported, refuse
 from caladan.language.rasql.script import span_of
 from caladan.program import (
     OPPOSITE,
@@ -99,10 +99,10 @@ class ValueTranslator:
             case exp.Cast():
                 return self._cast(node, span)
             case exp.AggFunc():
-                unsupported("an aggregate in a recursive query", span, _AGGREGATES_HELP)
+                refuse("an aggregate in a recursive query", span, _AGGREGATES_HELP)
             case _ if type(node) in _ARITHMETIC:
                 left, right = self.value(node.this), self.value(node.expression)
-                return _folded(Arithmetic(_ARITHMETIC[type(node)], left, right, span))
+                return _fold(Arithmetic(_ARITHMETIC[type(node)], left, right, span))
             case _:
                 return self._call(node, span)
 
@@ -120,7 +120,7 @@ class ValueTranslator:
         default = node.args.get("default") if isinstance(node, exp.Case) else node.args.get("false")
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
         if default is None:
-            unsupported("CASE without ELSE gives NULL", span, "add an ELSE")
+            refuse("CASE without ELSE gives NULL", span, "add an ELSE")
         result = self.value(default)
         for branch in reversed(branches):
             condition = branch.this
@@ -141,7 +141,7 @@ class ValueTranslator:
                     "=", self.value(leaf.node), Constant(not leaf.negated), span
                 )
             if comparison is None:
-                unsupported(
+                refuse(
                     "this condition inside CASE",
                     span_of(leaf.node, self.source) or span,
                     "use comparisons, or evaluate the CASE in a view",
@@ -162,10 +162,10 @@ class ValueTranslator:
             if kind in ("TEXT", "VARCHAR"):
                 return operand
         if kind in FRACTIONS:
-            return _folded(Arithmetic("*", operand, Constant(1.0, span), span))
+            return _fold(Arithmetic("*", operand, Constant(1.0, span), span))
         if kind in WHOLE and _is_whole(operand):
             return operand
-        unsupported(
+        refuse(
             f"CAST to {node.to.sql().lower()} of a column of the recursion",
             span,
             "cast in a view before the recursion, or in the query after it",
@@ -173,11 +173,9 @@ class ValueTranslator:
 
     def _call(self, node: exp.Expr, span: Span | None) -> Expression:
         if isinstance(node, exp.Window):
-            unsupported(
-                "a window function in a recursive query", span, "use it in the query after it"
-            )
+            refuse("a window function in a recursive query", span, "use it in the query after it")
         if isinstance(node, exp.Subquery | exp.Select):
-            unsupported(
+            refuse(
                 "a subquery that depends on the recursion, as a value in a recursive query",
                 span,
                 "name it with CREATE VIEW, and join the view",
@@ -189,8 +187,8 @@ class ValueTranslator:
         row = IN_SQL.get(name)
         if row is not None and row.complaint(len(nodes)) is None:
             return Call(row.name, tuple(self.value(each) for each in nodes), span)
-        unsupported(
-            f"`{_spelled(node)}` on a column of the recursion",
+        refuse(
+            f"`{_spell(node)}` on a column of the recursion",
             span,
             "compute it in a view before the recursion, or in the query after it",
         )
@@ -229,7 +227,7 @@ _ORDER: Final[dict[type[exp.Expr], tuple[str, tuple[str, ...]]]] = {
 """Functions that have a syntax of their own, or whose arguments sqlglot keeps by name."""
 
 
-def _spelled(node: exp.Expr) -> str:
+def _spell(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
         return node.name.upper()
     return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
@@ -237,7 +235,7 @@ def _spelled(node: exp.Expr) -> str:
 
 def _literal(node: exp.Expr, span: Span | None) -> Value:
     if isinstance(node, exp.Null):
-        unsupported("NULL in a recursive query", span, "recursion has no NULL: use another value")
+        refuse("NULL in a recursive query", span, "recursion has no NULL: use another value")
     if isinstance(node, exp.Boolean):
         return bool(node.this)
     if node.is_string:
@@ -274,7 +272,7 @@ def _is_whole(node: Expression) -> bool:
     return isinstance(node, Constant) and type(node.value) is int
 
 
-def _folded(node: Arithmetic) -> Expression:
+def _fold(node: Arithmetic) -> Expression:
     """Arithmetic on two literals as its result, so that `SELECT 1, 1.0 / 4` is a fact."""
     match node:
         case Arithmetic(operator, Constant(left), Constant(right)) if type(left) in (

@@ -38,7 +38,7 @@ def parse(source: SourceText) -> Script:
         tokens = dialect.tokenize(source.text)
         trees = dialect.parser().parse(tokens, source.text)
     except TokenError:
-        start = _unterminated(source.text)
+        start = _find_unterminated(source.text)
         place = Span(source, start, len(source.text))
         raise error("C002", "text, name or comment without an end", place) from None
     except PlacedError as problem:
@@ -105,7 +105,7 @@ def _check_tables(found: Sequence[TableDeclaration | Statement]) -> None:
             )
 
 
-def _unterminated(text: str) -> int:
+def _find_unterminated(text: str) -> int:
     """Where the quote or comment begins that does not end."""
     at = 0
     while at < len(text):
@@ -159,7 +159,7 @@ def _statement(
     kind = str(tree.args.get("kind", "")).upper() if isinstance(tree, exp.Create) else ""
     query = tree.args.get("expression")
     if kind == "VIEW" and isinstance(query, exp.Query):
-        name, columns = _named(tree.this)
+        name, columns = _read_name(tree.this)
         return Statement(query, source, name, columns, hint, span)
     if kind == "TABLE" and query is None and isinstance(tree.this, exp.Schema):
         return TableDeclaration(_relation(tree.this, source))
@@ -172,7 +172,7 @@ def _statement(
     )
 
 
-def _named(node: exp.Expr) -> tuple[str, tuple[str, ...]]:
+def _read_name(node: exp.Expr) -> tuple[str, tuple[str, ...]]:
     """The name and the columns of a view."""
     if isinstance(node, exp.Schema):
         return node.this.name, tuple(column.name for column in node.expressions)

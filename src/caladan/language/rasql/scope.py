@@ -99,7 +99,7 @@ class Unsupported(CaladanError):
     """Something that a recursive view cannot say; where nothing is recursive, SQL can."""
 
 
-def unsupported(message: str, span: Span | None, help: str) -> NoReturn:
+def refuse(message: str, span: Span | None, help: str) -> NoReturn:
     """Refuse a construct in a recursive view, and say what to write instead."""
     raise Unsupported(Diagnostic("C060", message, span, help=help))
 

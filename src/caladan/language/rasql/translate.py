@@ -207,7 +207,7 @@ def selects(query: exp.Query) -> list[exp.Expr]:
     return inner.selects if isinstance(inner, exp.Query) else []
 
 
-def written(query: exp.Query, column: int) -> exp.Expr | None:
+def find_selected(query: exp.Query, column: int) -> exp.Expr | None:
     """What a query selects as one of its columns, unless `*` hides which that is."""
     found = selects(query)
     return None if any(node.is_star for node in found) else found[column]
@@ -251,7 +251,7 @@ def translate(views: Sequence[View], tables: TableLookup, unused: Callable[[str]
     for view in views:
         translation = Translation(inside.tables, view.source, unused)
         own = [r for b in branches(view) for r in _branch(view, b, translation, inside)]
-        rules += [_counting(rule, view, inside) for rule in own]
+        rules += [_count_solutions(rule, view, inside) for rule in own]
         helpers += translation.helpers
     goals = [_goal(inside.known(view)) for view in views]
     return Program((), (*rules, *helpers), tuple(goals))
@@ -303,7 +303,7 @@ def _as_fact(rule: Rule) -> Rule:
     return Rule(Head(rule.head.relation, plain, rule.head.span))
 
 
-def _counting(rule: Rule, view: View, inside: Outline) -> Rule:
+def _count_solutions(rule: Rule, view: View, inside: Outline) -> Rule:
     """A rule whose `count()` columns count solutions, unless some branch has numbers for them."""
     arguments = tuple(
         recursive("count").of((Variable("_"),), argument.span)
@@ -344,12 +344,12 @@ def _head(
             arguments.append(row.of((value,), value.span))
         else:
             is_once = row.counts is not None and not is_number(i)
-            number = _repeated(None if is_once else value, times)
+            number = _multiply(None if is_once else value, times)
             arguments.append(recursive("sum").of((number,), value.span))
     return Head(known.relation, tuple(arguments), span)
 
 
-def _repeated(value: Expression | None, times: Expression | None) -> Expression:
+def _multiply(value: Expression | None, times: Expression | None) -> Expression:
     """What solutions with a value contribute, or without one, if there are so many of them."""
     if times is None:
         return Constant(1) if value is None else value
@@ -368,13 +368,15 @@ def _from_sql(
     columns = inside.tables.describe(node, span).columns
     names = [column.name for column in columns]
     if view.sums:
-        node = _counted(query.unnest(), names)
+        node = _count_rows(query.unnest(), names)
         inside.add_numbers(view)
     item = Item("base", inside.tables.describe(node, span), node)
 
     def head(_: Sequence[exp.Expr], values: list[Expression], __: Scope) -> Head:
         times = values.pop() if view.sums else None
-        return _head(view, inside, values, lambda i: is_number(written(branch, i)), span, times)
+        return _head(
+            view, inside, values, lambda i: is_number(find_selected(branch, i)), span, times
+        )
 
     selected = [exp.column(c.name, table="base", quoted=True) for c in item.known.columns]
     scope = Scope([item], view.source)
@@ -387,7 +389,7 @@ def _base(query: exp.Expr, columns: Sequence[str] = ()) -> exp.Subquery:
     return exp.Subquery(this=query, alias=alias)
 
 
-def _counted(query: exp.Expr, columns: Sequence[str]) -> exp.Subquery:
+def _count_rows(query: exp.Expr, columns: Sequence[str]) -> exp.Subquery:
     """The distinct rows of a query, and how often each comes."""
     names = [exp.column(name, table="base", quoted=True) for name in columns]
     found = exp.select(*names, exp.Count(this=exp.Star())).from_(_base(query, columns))

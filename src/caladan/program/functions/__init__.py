@@ -39,8 +39,8 @@ from caladan.program.functions.row import (
     FunctionRow,
     Mismatch,
     Resolved,
-    computed,
-    resolved,
+    computed_type,
+    resolve,
     type_word,
 )
 from caladan.program.nested import Packed
@@ -65,11 +65,11 @@ __all__ = [
     "call",
     "call_rows",
     "call_type",
-    "computed",
+    "computed_type",
     "find",
     "outcomes",
     "read_argument",
-    "resolved",
+    "resolve",
     "type_of_value",
     "type_word",
 ]
@@ -125,7 +125,7 @@ def find(name: str) -> FunctionRow:
 
 def call_type(node: Call, type_of: Callable[[Expression], Type | None]) -> Type | None:
     """The type of what a call gives, None while that is not known, or where it is a mistake."""
-    found = resolved(find(node.function), node, type_of)
+    found = resolve(find(node.function), node, type_of)
     return found.returns if isinstance(found, Resolved) else None
 
 
@@ -152,7 +152,7 @@ def call_rows(
 
     Raises CallFailed, ZeroDivisionError or OverflowError for the first row without a value.
     """
-    given = [_adapted(each, type) for each, type in zip(columns, found.takes, strict=True)]
+    given = [_adapt(each, type) for each, type in zip(columns, found.takes, strict=True)]
     scalar = row.scalar
     try:
         if not given:
@@ -208,7 +208,7 @@ def read_argument(text: str | None, word: str) -> Any:
     return float(text) if type is Type.DOUBLE else parse(text, type)
 
 
-def _adapted(column: Sequence[Any], type: Type | None) -> Sequence[Any]:
+def _adapt(column: Sequence[Any], type: Type | None) -> Sequence[Any]:
     """Arguments as a function takes them: whole numbers as doubles, dates as datetimes."""
     if type is None or type.kind not in _ADAPTED:
         return column

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from caladan.program.functions.row import FunctionRow
-from caladan.program.nested import Struct, json_text, python, unpacked
+from caladan.program.nested import Struct, json_text, python, unpack
 from caladan.program.program import Value
 from caladan.program.types import (
     BLANKS,
@@ -25,7 +25,7 @@ from caladan.program.types import (
     Type,
     type_named,
 )
-from caladan.program.values import fit, parse, quoted, written
+from caladan.program.values import fit, parse, quote_value, write_value
 
 _BOOLEANS: Final = {
     **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
@@ -49,12 +49,12 @@ def text_of(value: Value) -> str:
             return value.decode()
         except UnicodeDecodeError:
             raise ValueError(f"the bytes {value.hex()} are not text in UTF-8") from None
-    return written(value)
+    return write_value(value)
 
 
 def _text_of_double(number: float) -> str:
     if not math.isfinite(number) or number == 0 or 1e-3 <= abs(number) < 1e7:
-        return written(number)
+        return write_value(number)
     sign, digits, exponent = Decimal(repr(number)).as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))
@@ -71,7 +71,7 @@ def cast(value: Any, word: str) -> Any:
     """
     type = _type(word)
     if type.is_nested or isinstance(value, tuple):
-        return _nested(value, type)
+        return _cast_nested(value, type)
     if type is Type.STRING:
         return text_of(value)
     if type is Type.BOOLEAN:
@@ -79,7 +79,7 @@ def cast(value: Any, word: str) -> Any:
     if type is Type.BINARY and isinstance(value, str):
         return value.encode()
     if isinstance(value, str):
-        return _parsed(value, type)
+        return _parse(value, type)
     if isinstance(value, bool) and type.is_numeric:
         value = int(value)
     if type.is_integral and isinstance(value, float | Decimal):
@@ -91,14 +91,14 @@ def cast(value: Any, word: str) -> Any:
     return fit(value, type)
 
 
-def _nested(value: Any, type: Type) -> Any:
+def _cast_nested(value: Any, type: Type) -> Any:
     """A list or a struct from JSON, as JSON, or with all that is inside of it cast."""
     if type is Type.STRING:
-        return json_text(value, written)
+        return json_text(value, write_value)
     if isinstance(value, str):
         given = parse(value, type)
         assert isinstance(given, bytes)
-        return python(unpacked(given), type)
+        return python(unpack(given), type)
     if type.kind is Kind.LIST and type.element is not None and not isinstance(value, Struct):
         element = type.element.name
         return tuple(None if each is None else cast(each, element) for each in value)
@@ -107,7 +107,7 @@ def _nested(value: Any, type: Type) -> Any:
         pairs = ((given.get(name), own.name) for name, own in type.fields)
         names = [name for name, _ in type.fields]
         return Struct(names, [None if v is None else cast(v, word) for v, word in pairs])
-    raise ValueError(f"{json_text(value, written)} is not {type.described}")
+    raise ValueError(f"{json_text(value, write_value)} is not {type.described}")
 
 
 def try_cast(value: Any, word: str) -> Any:
@@ -125,7 +125,7 @@ def _can_cast(value: Any, word: str) -> bool:
 def _type(word: str) -> Type:
     found = type_named(word)
     if found is None:
-        raise ValueError(f"{quoted(word)} is not the name of a type")
+        raise ValueError(f"{quote_value(word)} is not the name of a type")
     return found
 
 
@@ -133,14 +133,14 @@ def _boolean(value: Any) -> bool:
     if isinstance(value, str):
         found = _BOOLEANS.get(value.strip(BLANKS).lower())
         if found is None:
-            raise ValueError(f"{quoted(value)} is not a boolean (true or false)")
+            raise ValueError(f"{quote_value(value)} is not a boolean (true or false)")
         return found
     if isinstance(value, int | float | Decimal):
         return value != 0
-    raise ValueError(f"{quoted(value)} is not a boolean (true or false)")
+    raise ValueError(f"{quote_value(value)} is not a boolean (true or false)")
 
 
-def _parsed(text: str, type: Type) -> Value:
+def _parse(text: str, type: Type) -> Value:
     trimmed = text.strip(BLANKS)
     if type is Type.DATETIME and re.fullmatch(DATE_PATTERN, trimmed):
         return fit(parse(trimmed, Type.DATE), type)

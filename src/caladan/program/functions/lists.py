@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, Final
 
 from caladan.program.functions.row import CallFailed, FunctionRow
-from caladan.program.nested import Struct, json_text, packed, python, unpacked
+from caladan.program.nested import Struct, json_text, pack, python, unpack
 from caladan.program.types import Type
-from caladan.program.values import inside, written
+from caladan.program.values import inside, write_value
 
 
 def _item(items: tuple[Any, ...], place: int) -> Any:
@@ -63,7 +63,7 @@ def _position(items: tuple[Any, ...], item: Any) -> int:
     return items.index(item) + 1 if item in items else 0
 
 
-def _sorted(items: tuple[Any, ...]) -> tuple[Any, ...]:
+def _sort(items: tuple[Any, ...]) -> tuple[Any, ...]:
     some = _there(items)
     return (*[None] * (len(items) - len(some)), *sorted(some))
 
@@ -118,7 +118,7 @@ class NestedCall:
 
         rest = iter(given)
         values = [
-            None if i in self.fixed else _unpacked(next(rest), type)
+            None if i in self.fixed else _unpack(next(rest), type)
             for i, type in enumerate(self.takes)
         ]
         row = find(self.name)
@@ -128,7 +128,7 @@ class NestedCall:
             raise CallFailed(self.name, str(problem)) from None
         if not self.returns.is_nested:
             return made
-        return packed(inside(made, self.returns), self.returns)
+        return pack(inside(made, self.returns), self.returns)
 
 
 @dataclass(frozen=True)
@@ -139,15 +139,15 @@ class Unpacking:
     takes: tuple[Type | None, ...]
 
     def __call__(self, *given: Any) -> Any:
-        values = (_unpacked(value, type) for value, type in zip(given, self.takes, strict=True))
+        values = (_unpack(value, type) for value, type in zip(given, self.takes, strict=True))
         return self.code(*values)
 
 
-def _unpacked(value: Any, type: Type | None) -> Any:
+def _unpack(value: Any, type: Type | None) -> Any:
     if value is None:
         return None
     if type is not None and type.is_nested:
-        return python(unpacked(value), type)
+        return python(unpack(value), type)
     return float(value) if type is not None and type.is_floating else value
 
 
@@ -270,7 +270,7 @@ ROWS: Final = (
     _lists(
         name="list_sort", aliases=("sort_array", "array_sort"), signature="(list) -> list",
         summary="The elements in order, missing ones first.",
-        example=("list_sort([3, 1])", (1, 3)), scalar=_sorted, duckdb="list_sort", lacks=_INSIDE,
+        example=("list_sort([3, 1])", (1, 3)), scalar=_sort, duckdb="list_sort", lacks=_INSIDE,
     ),
     _lists(
         name="list_distinct", aliases=("array_distinct",), signature="(list) -> list",
@@ -317,7 +317,7 @@ ROWS: Final = (
     _lists(
         name="to_json", signature="(list) -> string | (struct) -> string",
         summary="A list or a struct as JSON; `cast(T, list<long>)` reads it.",
-        example=("to_json([3, 1])", "[3, 1]"), scalar=lambda value: json_text(value, written),
+        example=("to_json([3, 1])", "[3, 1]"), scalar=lambda value: json_text(value, write_value),
         lacks=_INSIDE | {"duckdb": "it leaves out blanks"},
     ),
 )  # fmt: skip

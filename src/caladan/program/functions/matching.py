@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from caladan.program.functions.row import FunctionRow
-from caladan.program.values import quoted
+from caladan.program.values import quote_value
 
 _MOST: Final = 64  # characters of texts that are compared a column at a time
 _BLOCK: Final = 1 << 15  # texts that are compared at a time: their columns stay in the cache
@@ -24,23 +24,25 @@ _BLOCK: Final = 1 << 15  # texts that are compared at a time: their columns stay
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             return re.compile(pattern, re.ASCII)
     except (re.error, RecursionError, OverflowError) as problem:
-        raise ValueError(f"{quoted(pattern)} is not a regular expression ({problem})") from None
+        raise ValueError(
+            f"{quote_value(pattern)} is not a regular expression ({problem})"
+        ) from None
 
 
 def _regexp_matches(text: str, pattern: str) -> bool:
-    return _compiled(pattern).search(text) is not None
+    return _compile(pattern).search(text) is not None
 
 
 def _regexp_extract(text: str, pattern: str, group: int = 1) -> str:
-    expression = _compiled(pattern)
+    expression = _compile(pattern)
     if not 0 <= group <= expression.groups:
-        raise ValueError(f"{quoted(pattern)} has {expression.groups} groups, not {group}")
+        raise ValueError(f"{quote_value(pattern)} has {expression.groups} groups, not {group}")
     found = expression.search(text)
     return (found[group] or "") if found else ""
 
@@ -48,12 +50,12 @@ def _regexp_extract(text: str, pattern: str, group: int = 1) -> str:
 @cache
 def _replacement(pattern: str, by: str) -> str:
     """A replacement with groups as `$1`, as Python has it."""
-    groups = _compiled(pattern).groups
+    groups = _compile(pattern).groups
     made: list[str] = []
     for token in re.findall(r"\\.|\$\d+|[\s\S]", by):
         if token[0] == "$" and len(token) > 1:
             if int(token[1:]) > groups:
-                raise ValueError(f"{quoted(pattern)} has {groups} groups, not {token[1:]}")
+                raise ValueError(f"{quote_value(pattern)} has {groups} groups, not {token[1:]}")
             made.append(f"\\g<{token[1:]}>")
         else:
             plain = token[1:] if len(token) > 1 else token
@@ -62,11 +64,11 @@ def _replacement(pattern: str, by: str) -> str:
 
 
 def _regexp_replace(text: str, pattern: str, by: str) -> str:
-    return _compiled(pattern).sub(_replacement(pattern, by), text)
+    return _compile(pattern).sub(_replacement(pattern, by), text)
 
 
 def _regexp_count(text: str, pattern: str) -> int:
-    return sum(1 for _ in _compiled(pattern).finditer(text))
+    return sum(1 for _ in _compile(pattern).finditer(text))
 
 
 _APART: Final = re.compile(r"\[:|\{,|\(\?|\\[^dwDW.*+?()\[\]{}|^$\\/-]")
@@ -77,7 +79,7 @@ def _is_shared(texts: Any, pattern: Any) -> bool:
     """Whether Arrow finds what Python finds."""
     if not hasattr(texts, "buffers") or not isinstance(pattern, str):
         return False
-    _compiled(pattern)
+    _compile(pattern)
     data = texts.buffers()[2]
     return not _APART.search(pattern) and not ("$" in pattern and data and b"\n" in bytes(data))
 
@@ -85,7 +87,7 @@ def _is_shared(texts: Any, pattern: Any) -> bool:
 def _arrow_replace(pc: Any, text: Any, pattern: Any, by: Any) -> Any:
     if not isinstance(by, str) or not _is_shared(text, pattern) or "\\" in by:
         return None
-    if _compiled(pattern).search("") or re.search(r"\$\d\d", by):
+    if _compile(pattern).search("") or re.search(r"\$\d\d", by):
         return None  # they do not agree on what comes after a match of nothing
     _replacement(pattern, by)
     groups = re.sub(r"\$(\d)", r"\\\1", by)
@@ -249,7 +251,7 @@ def _parse_url(url: str, part: str, key: str | None = None) -> str:
     try:
         found = urlsplit(url)
     except ValueError as problem:
-        raise ValueError(f"{quoted(url)} is not an address ({problem})") from None
+        raise ValueError(f"{quote_value(url)} is not an address ({problem})") from None
     user, _, _ = found.netloc.rpartition("@")
     parts = {
         "PROTOCOL": found.scheme, "HOST": found.hostname or "", "PATH": found.path,
@@ -257,7 +259,7 @@ def _parse_url(url: str, part: str, key: str | None = None) -> str:
         "FILE": found.path + (f"?{found.query}" if found.query else ""),
     }  # fmt: skip
     if part.upper() not in parts:
-        raise ValueError(f"{quoted(part)} is not a part of an address: {', '.join(parts)}")
+        raise ValueError(f"{quote_value(part)} is not a part of an address: {', '.join(parts)}")
     if key is None:
         return parts[part.upper()]
     pairs = (pair.partition("=") for pair in found.query.split("&"))
@@ -271,10 +273,10 @@ def _json_get(text: str, path: str, otherwise: str | None = None) -> str:
     try:
         found: Any = json.loads(text)
     except ValueError as problem:
-        raise ValueError(f"{quoted(text)} is not JSON ({problem})") from None
+        raise ValueError(f"{quote_value(text)} is not JSON ({problem})") from None
     steps = list(_STEPS.finditer(path))
     if f"${''.join(step[0] for step in steps)}" != path:
-        raise ValueError(f"{quoted(path)} is not a path such as $.name[0]")
+        raise ValueError(f"{quote_value(path)} is not a path such as $.name[0]")
     for step in steps:
         key: Any = int(step[3]) if step[3] else step[1] or step[2]
         try:
@@ -283,7 +285,7 @@ def _json_get(text: str, path: str, otherwise: str | None = None) -> str:
             found = None
     if found is None:
         if otherwise is None:
-            raise ValueError(f"there is nothing at {path} in {quoted(text)}")
+            raise ValueError(f"there is nothing at {path} in {quote_value(text)}")
         return otherwise
     return found if isinstance(found, str) else json.dumps(found, separators=(",", ":"))
 

@@ -84,7 +84,7 @@ def _pow(base: float, exponent: float) -> float:
         return math.inf
 
 
-def _overflowing(function: Callable[[float], float]) -> Callable[[float], float]:
+def _check_overflow(function: Callable[[float], float]) -> Callable[[float], float]:
     def evaluate(number: float) -> float:
         try:
             return function(number)
@@ -126,13 +126,13 @@ def _round(number: Any, places: int = 0) -> Any:
     if isinstance(number, float):
         if not math.isfinite(number) or places > 330:
             return number
-        return float(_rounded(Decimal(repr(number)), places))
+        return float(_round_decimal(Decimal(repr(number)), places))
     if isinstance(number, Decimal):
-        return _rounded(number, places)
-    return number if places >= 0 else int(_rounded(Decimal(number), places))
+        return _round_decimal(number, places)
+    return number if places >= 0 else int(_round_decimal(Decimal(number), places))
 
 
-def _rounded(number: Decimal, places: int) -> Decimal:
+def _round_decimal(number: Decimal, places: int) -> Decimal:
     if places < -400:
         return Decimal(0)
     return number.quantize(Decimal(1).scaleb(-places), context=_EXACTLY)
@@ -320,7 +320,7 @@ ROWS: Final = (
     ),
     _math(
         name="exp", signature="(double) -> double", summary="e to the power of a number.",
-        example=("exp(0)", 1.0), scalar=_overflowing(math.exp), numpy=_numpy("exp"), spark="exp",
+        example=("exp(0)", 1.0), scalar=_check_overflow(math.exp), numpy=_numpy("exp"), spark="exp",
         duckdb="exp", grows=True, moves="+",
     ),
     _math(
@@ -368,7 +368,7 @@ ROWS: Final = (
     ),
     _math(
         name="cosh", signature="(double) -> double", summary="The hyperbolic cosine.",
-        example=("cosh(0)", 1.0), scalar=_overflowing(math.cosh), numpy=_numpy("cosh"),
+        example=("cosh(0)", 1.0), scalar=_check_overflow(math.cosh), numpy=_numpy("cosh"),
         spark="cosh", duckdb="cosh", grows=True,
     ),
     _double("tanh", summary="The hyperbolic tangent.", example=("tanh(0)", 0.0),
@@ -380,7 +380,7 @@ ROWS: Final = (
     _math(
         name="expm1", signature="(double) -> double",
         summary="e to the power of a number, minus 1: exact for numbers near 0.",
-        example=("expm1(0)", 0.0), scalar=_overflowing(math.expm1), numpy=_numpy("expm1"),
+        example=("expm1(0)", 0.0), scalar=_check_overflow(math.expm1), numpy=_numpy("expm1"),
         spark="expm1", duckdb="exp({0}) - 1", grows=True, moves="+",
     ),
     _math(

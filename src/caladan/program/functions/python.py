@@ -80,7 +80,7 @@ class _Size:
 
     def rows(self, arguments: tuple[Any, ...]) -> Sequence[object]:
         key = (*arguments, *map(type, arguments))
-        known = _listed(self.code)
+        known = _cache_lists(self.code)
         if key not in known:
             if len(known) >= _LISTS:
                 known.clear()
@@ -101,7 +101,7 @@ class _Item(_Size):
         return self.rows(arguments[:-1])[arguments[-1]]
 
 
-def _listed(code: Callable[..., object]) -> dict[tuple[Any, ...], Sequence[object]]:
+def _cache_lists(code: Callable[..., object]) -> dict[tuple[Any, ...], Sequence[object]]:
     try:
         return _LISTED.setdefault(code, {})
     except TypeError:  # a builtin, which cannot be referred to weakly
@@ -120,7 +120,7 @@ def outcomes(function: Function, columns: Sequence[Sequence[Any]], count: int) -
     kinds = [{*map(type, column)} for column in columns]
     if any(len(kind) > 1 for kind in kinds):
         return [outcomes(function, [(value,) for value in row], 1)[0] for row in rows]
-    known = _remembered(function.code).setdefault((function.returns, *map(frozenset, kinds)), {})
+    known = _remember(function.code).setdefault((function.returns, *map(frozenset, kinds)), {})
     for row in dict.fromkeys(rows):
         if row not in known:
             known[row] = _one(function, row)
@@ -130,7 +130,7 @@ def outcomes(function: Function, columns: Sequence[Sequence[Any]], count: int) -
     return made
 
 
-def _remembered(code: Callable[..., object]) -> _Known:
+def _remember(code: Callable[..., object]) -> _Known:
     try:
         return _MEMORY.setdefault(code, {})
     except TypeError:  # a builtin, which cannot be referred to weakly
@@ -143,8 +143,8 @@ def _one(function: Function, row: tuple[Any, ...]) -> Value:
     except CallFailed:
         raise
     except Exception as problem:
-        raise _failed(function, problem) from problem
-    return _fitted(function, value)
+        raise _describe_failure(function, problem) from problem
+    return _fit_value(function, value)
 
 
 def _whole(function: Function, columns: Sequence[Sequence[Any]], count: int) -> list[Value]:
@@ -159,13 +159,13 @@ def _whole(function: Function, columns: Sequence[Sequence[Any]], count: int) -> 
         made = function.code(*given)
         listed = cast("Any", made).tolist()
     except Exception as problem:
-        raise _failed(function, problem) from problem
+        raise _describe_failure(function, problem) from problem
     if not isinstance(listed, list) or len(cast("list[object]", listed)) != count:
         raise CallFailed(function.function, f"it must give {count} values for {count} rows")
-    return [_fitted(function, value) for value in cast("list[object]", listed)]
+    return [_fit_value(function, value) for value in cast("list[object]", listed)]
 
 
-def _fitted(function: Function, value: object) -> Value:
+def _fit_value(function: Function, value: object) -> Value:
     try:
         return fit(value, function.returns)
     except Missing:
@@ -176,6 +176,6 @@ def _fitted(function: Function, value: object) -> Value:
         raise CallFailed(function.function, f"it gave {problem}") from None
 
 
-def _failed(function: Function, problem: Exception) -> CallFailed:
+def _describe_failure(function: Function, problem: Exception) -> CallFailed:
     said = str(problem).partition("\n")[0]
     return CallFailed(function.function, f"{type(problem).__name__}: {said}".rstrip(": "))

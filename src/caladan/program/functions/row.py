@@ -115,7 +115,7 @@ class Mismatch:
     wanted: str
 
 
-Evaluation: TypeAlias = Callable[..., Any]
+ColumnFunction: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,13 +154,13 @@ class FunctionRow:
     signature: str
     summary: str
     example: tuple[str, Any]
-    scalar: Evaluation
+    scalar: ColumnFunction
     family: str = ""
     aliases: tuple[str, ...] = ()
     sql: tuple[str, ...] = ()
-    arrow: Evaluation | None = None
-    numpy: Evaluation | None = None
-    spark: Evaluation | str | None = None
+    arrow: ColumnFunction | None = None
+    numpy: ColumnFunction | None = None
+    spark: ColumnFunction | str | None = None
     duckdb: str | None = None
     lacks: Mapping[str, str] = field(default_factory=dict[str, str])
     fails: bool = False
@@ -243,7 +243,7 @@ class FunctionRow:
         ...             example=("", 0), scalar=abs).resolve([Type.FLOAT])
         Resolved(takes=(<double>,), returns=<double>)
         """
-        return _resolved(self.overloads, tuple(given), tuple(literal), word, tuple(texts))
+        return _resolve_overloads(self.overloads, tuple(given), tuple(literal), word, tuple(texts))
 
     def moving(self, position: int) -> str:
         """What its value does when an argument rises: `+`, `-` or `?`."""
@@ -266,7 +266,7 @@ def _overloads(text: str) -> Iterator[Overload]:
 
 
 @cache
-def _resolved(
+def _resolve_overloads(
     overloads: tuple[Overload, ...],
     given: tuple[Type | None, ...],
     literal: tuple[bool, ...],
@@ -284,7 +284,7 @@ def _resolved(
         ]
         bad = next((i for i, cost in enumerate(costs) if cost >= _NEVER), None)
         if bad is None:
-            shared = _shared(each, given)
+            shared = _find_shared(each, given)
             bad = shared if isinstance(shared, int) else None
         if bad is None:
             found.append((sum(costs), each))
@@ -297,7 +297,7 @@ def _resolved(
     chosen = next(each for cost, each in found if cost == best)
     if None in given and len({each.result for cost, each in found if cost == best}) > 1:
         return None
-    common = _shared(chosen, given)
+    common = _find_shared(chosen, given)
     assert not isinstance(common, int)
     if chosen.result in _MADE:
         if any(t is None and not (i < len(literal) and literal[i]) for i, t in enumerate(given)):
@@ -357,7 +357,7 @@ def _struct(
         name, type = texts[i] if i < len(texts) else None, given[i + 1]
         if name is None or name in dict(fields):
             return Mismatch(i, WORDS["name"] if name is None else "a name that no other field has")
-        fields.append((name, Type.STRING if type is None else computed(type)))
+        fields.append((name, Type.STRING if type is None else computed_type(type)))
     return struct_of(*fields)
 
 
@@ -400,7 +400,7 @@ _SHARED: Final = ("T", "decimal")
 """Parameters that take the common type of all of them."""
 
 
-def _shared(overload: Overload, given: Sequence[Type | None]) -> Type | int | None:
+def _find_shared(overload: Overload, given: Sequence[Type | None]) -> Type | int | None:
     """The type of all arguments that share one; the place of one that has no type in common."""
     found: Type | None = None
     for i, type in enumerate(given):
@@ -408,7 +408,7 @@ def _shared(overload: Overload, given: Sequence[Type | None]) -> Type | int | No
         if parameter == "list":
             type = None if type is None else type.element
         if parameter in (*_SHARED, "E", "list") and type is not None:
-            own = computed(type)
+            own = computed_type(type)
             found = own if found is None else _common(found, own)
             if found is None:
                 return i
@@ -431,18 +431,18 @@ def _common(one: Type, other: Type) -> Type | None:
     return None
 
 
-def computed(type: Type) -> Type:
+def computed_type(type: Type) -> Type:
     """The type in which values of a type are computed with."""
     if type.is_integral:
         return Type.LONG
     if type.element is not None:
-        return list_of(computed(type.element))
+        return list_of(computed_type(type.element))
     if type.fields:
-        return struct_of(*((name, computed(own)) for name, own in type.fields))
+        return struct_of(*((name, computed_type(own)) for name, own in type.fields))
     return Type.DOUBLE if type.is_floating else type
 
 
-def resolved(
+def resolve(
     row: FunctionRow, call: Call, type_of: Callable[[Expression], Type | None]
 ) -> Resolved | Mismatch | None:
     """What a call takes and gives, by the types of its arguments."""

@@ -37,7 +37,7 @@ def _is_array(value: Any) -> bool:
 # ── Parts ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _chained(*given: Any) -> Any:
+def _make_join(*given: Any) -> Any:
     if isinstance(given[0], str):
         return "".join(given)
     return tuple(each for items in given for each in items)
@@ -106,7 +106,7 @@ def _arrow_repeat(pc: Any, text: Any, count: Any) -> Any:
     return None if longest * count > 1000 else pc.binary_repeat(text, max(count, 0))
 
 
-def _padding(text: str, length: int, by: str) -> str:
+def _make_padding(text: str, length: int, by: str) -> str:
     missing = length - len(text)
     if missing > _LONGEST:
         raise ValueError(f"a text of {length:,} characters is too long")
@@ -114,11 +114,11 @@ def _padding(text: str, length: int, by: str) -> str:
 
 
 def _lpad(text: str, length: int, by: str = " ") -> str:
-    return _padding(text, length, by) + text[: max(length, 0)]
+    return _make_padding(text, length, by) + text[: max(length, 0)]
 
 
 def _rpad(text: str, length: int, by: str = " ") -> str:
-    return text[: max(length, 0)] + _padding(text, length, by)
+    return text[: max(length, 0)] + _make_padding(text, length, by)
 
 
 def _arrow_pad(name: str) -> Any:
@@ -134,10 +134,10 @@ def _arrow_pad(name: str) -> Any:
 
 
 def _initcap(text: str) -> str:
-    return " ".join(_titled(word[:1]) + word[1:] for word in text.lower().split(" "))
+    return " ".join(_title(word[:1]) + word[1:] for word in text.lower().split(" "))
 
 
-def _titled(letter: str) -> str:
+def _title(letter: str) -> str:
     found = letter.title()
     return found if len(found) == 1 else letter
 
@@ -208,7 +208,7 @@ def _url_decode(text: str) -> str:
 _MASK: Final = 0xFFFFFFFF
 
 
-def _mixed(mixed: int, word: int) -> int:
+def _mix(mixed: int, word: int) -> int:
     word = word * 0xCC9E2D51 & _MASK
     word = (word << 15 | word >> 17) & _MASK
     mixed ^= word * 0x1B873593 & _MASK
@@ -216,7 +216,7 @@ def _mixed(mixed: int, word: int) -> int:
     return (mixed * 5 + 0xE6546B64) & _MASK
 
 
-def _finished(mixed: int, length: int) -> int:
+def _finish(mixed: int, length: int) -> int:
     mixed ^= length
     mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _MASK
     mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & _MASK
@@ -231,20 +231,20 @@ def _hash(*values: Any) -> int:
     mixed = 42
     for value in values:
         if isinstance(value, bool):
-            mixed = _finished(_mixed(mixed, int(value)), 4)
+            mixed = _finish(_mix(mixed, int(value)), 4)
         elif isinstance(value, int | float):
             packed = struct.pack("<d", value + 0.0) if isinstance(value, float) else None
             bits = int(value) if packed is None else int.from_bytes(packed, "little")
-            mixed = _mixed(_mixed(mixed, bits & _MASK), bits >> 32 & _MASK)
-            mixed = _finished(mixed, 8)
+            mixed = _mix(_mix(mixed, bits & _MASK), bits >> 32 & _MASK)
+            mixed = _finish(mixed, 8)
         else:
             data = _bytes(value)
             whole = len(data) & ~3
             for i in range(0, whole, 4):
-                mixed = _mixed(mixed, int.from_bytes(data[i : i + 4], "little"))
+                mixed = _mix(mixed, int.from_bytes(data[i : i + 4], "little"))
             for byte in data[whole:]:
-                mixed = _mixed(mixed, (byte - 256 if byte > 127 else byte) & _MASK)
-            mixed = _finished(mixed, len(data))
+                mixed = _mix(mixed, (byte - 256 if byte > 127 else byte) & _MASK)
+            mixed = _finish(mixed, len(data))
     return mixed - (1 << 32) if mixed >> 31 else mixed
 
 
@@ -316,7 +316,7 @@ ROWS: Final = (
         name="concat", aliases=("cat",), signature="(string...) -> string | (list...) -> list",
         summary="Concatenates texts, or lists.",
         example=('concat("sand", "worm")', "sandworm"),
-        scalar=_chained,
+        scalar=_make_join,
         arrow=lambda pc, *texts: pc.binary_join_element_wise(*texts, ""),
         spark="concat", duckdb="concat", grows=True,
     ),

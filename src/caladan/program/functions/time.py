@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from caladan.program.functions.row import FunctionRow
 from caladan.program.types import Type
-from caladan.program.values import parse, quoted
+from caladan.program.values import parse, quote_value
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _DAY_ONE: Final = dt.date(1970, 1, 1)
@@ -25,7 +25,7 @@ _SECOND: Final = dt.timedelta(seconds=1)
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
-def _ranged(function: Callable[..., Any]) -> Callable[..., Any]:
+def _check_range(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose dates may leave the years that there are: that is a ValueError."""
 
     def evaluate(*values: Any) -> Any:
@@ -52,7 +52,7 @@ def _last_day(date: dt.date) -> dt.date:
 def _next_day(date: dt.date, name: str) -> dt.date:
     found = [i for i, day in enumerate(_DAYS) if name.lower() in (day, day[:3], day[:2])]
     if not found:
-        raise ValueError(f"{quoted(name)} is not a day of the week")
+        raise ValueError(f"{quote_value(name)} is not a day of the week")
     return date + dt.timedelta(days=(found[0] - date.weekday() - 1) % 7 + 1)
 
 
@@ -99,11 +99,11 @@ _LENGTHS: Final = {
 def _unit(name: str, known: tuple[str, ...] = (*_MONTHS, *_LENGTHS)) -> str:
     found = _UNITS.get(name.lower())
     if found not in known:
-        raise ValueError(f"{quoted(name)} is not a unit of time here: {', '.join(known)}")
+        raise ValueError(f"{quote_value(name)} is not a unit of time here: {', '.join(known)}")
     return found
 
 
-def _truncated(date: dt.date, unit: str) -> dt.date:
+def _truncate(date: dt.date, unit: str) -> dt.date:
     """The first day of a year, quarter, month or week."""
     if unit == "week":
         return date - dt.timedelta(days=date.weekday())
@@ -112,13 +112,13 @@ def _truncated(date: dt.date, unit: str) -> dt.date:
 
 
 def _trunc(date: dt.date, unit: str) -> dt.date:
-    return _truncated(date, _unit(unit, _SHORTEST))
+    return _truncate(date, _unit(unit, _SHORTEST))
 
 
 def _date_trunc(unit: str, moment: dt.datetime) -> dt.datetime:
     unit = _unit(unit)
     if unit in _SHORTEST:
-        return dt.datetime.combine(_truncated(moment.date(), unit), dt.time.min)
+        return dt.datetime.combine(_truncate(moment.date(), unit), dt.time.min)
     return moment - (moment - dt.datetime.min) % _LENGTHS[unit]
 
 
@@ -179,8 +179,8 @@ def _pattern(pattern: str) -> tuple[re.Pattern[str], tuple[Callable[[dt.datetime
         text = found[0] if found else pattern[place]
         if found is None or (found[1] and text not in _PARTS):
             raise ValueError(
-                f"{quoted(text)} has no meaning in the pattern {quoted(pattern)}: there are "
-                f"{' '.join(_PARTS)}, and text in quotes"
+                f"{quote_value(text)} has no meaning in the pattern {quote_value(pattern)}: there "
+                f"are {' '.join(_PARTS)}, and text in quotes"
             )
         if found[1]:
             reads.append(_PARTS[text][0])
@@ -193,7 +193,7 @@ def _pattern(pattern: str) -> tuple[re.Pattern[str], tuple[Callable[[dt.datetime
     try:
         return re.compile("".join(reads), re.ASCII), tuple(writes)
     except re.error:
-        raise ValueError(f"the pattern {quoted(pattern)} has a part twice") from None
+        raise ValueError(f"the pattern {quote_value(pattern)} has a part twice") from None
 
 
 def _date_format(moment: dt.datetime, pattern: str) -> str:
@@ -207,7 +207,7 @@ def _to_datetime(text: str, pattern: str | None = None) -> dt.datetime:
         return found
     found = _pattern(pattern)[0].fullmatch(text)
     if found is None:
-        raise ValueError(f"{quoted(text)} is not written as {pattern}")
+        raise ValueError(f"{quote_value(text)} is not written as {pattern}")
     given = {name: value for name, value in found.groupdict().items() if value is not None}
     year = int(given.get("year") or 2000 + int(given.get("short", "-30")))
     month = int(given.get("month", "1"))
@@ -223,7 +223,7 @@ def _to_datetime(text: str, pattern: str | None = None) -> dt.datetime:
             int(given.get("fraction", "0").ljust(6, "0")),
         )  # fmt: skip
     except ValueError as problem:
-        raise ValueError(f"{quoted(text)} is not a date ({problem})") from None
+        raise ValueError(f"{quote_value(text)} is not a date ({problem})") from None
 
 
 def _to_date(text: str, pattern: str | None = None) -> dt.date:
@@ -396,15 +396,15 @@ ROWS: Final = (
     _time(
         name="next_day", signature="(date, string) -> date",
         summary="The first day of that name after a date.",
-        example=('next_day("2024-02-29", "Mon")', dt.date(2024, 3, 4)), scalar=_ranged(_next_day),
-        fails=True, lacks={**_BY_VALUE, "spark": "Spark reports errors differently",
-                           "duckdb": "it has none"}, moves="+?", grows=True,
+        example=('next_day("2024-02-29", "Mon")', dt.date(2024, 3, 4)),
+        scalar=_check_range(_next_day), fails=True, moves="+?", grows=True,
+        lacks={**_BY_VALUE, "spark": "Spark reports errors differently", "duckdb": "it has none"},
     ),
     _time(
         name="date_add", aliases=("dateadd",), signature="(date, long) -> date",
         summary="The date n days later.",
         example=('date_add("2024-02-28", 2)', dt.date(2024, 3, 1)),
-        scalar=_ranged(lambda d, n: d + dt.timedelta(days=n)), arrow=_arrow_date_add(1),
+        scalar=_check_range(lambda d, n: d + dt.timedelta(days=n)), arrow=_arrow_date_add(1),
         spark=_spark_dates(lambda sf, d, n: sf.date_add(d, n)), fails=True,
         duckdb="{0} + CAST({1} AS INTEGER)", moves="+", grows=True,
     ),
@@ -412,7 +412,7 @@ ROWS: Final = (
         name="date_sub", signature="(date, long) -> date",
         summary="The date n days earlier.",
         example=('date_sub("2024-03-01", 1)', dt.date(2024, 2, 29)),
-        scalar=_ranged(lambda d, n: d - dt.timedelta(days=n)), arrow=_arrow_date_add(-1),
+        scalar=_check_range(lambda d, n: d - dt.timedelta(days=n)), arrow=_arrow_date_add(-1),
         spark=_spark_dates(lambda sf, d, n: sf.date_sub(d, n)), fails=True,
         duckdb="{0} - CAST({1} AS INTEGER)", moves="+-", grows=True,
     ),
@@ -427,7 +427,7 @@ ROWS: Final = (
         name="add_months", signature="(date, long) -> date",
         summary="The date n months later, or the last day of a shorter month.",
         example=('add_months("2024-01-31", 1)', dt.date(2024, 2, 29)),
-        scalar=_ranged(_add_months), fails=True, moves="+", grows=True,
+        scalar=_check_range(_add_months), fails=True, moves="+", grows=True,
         spark=_spark_dates(
             lambda sf, d, n: sf.add_months(d, sf.when(sf.abs(n) <= 130_000, n))),
         duckdb="CAST({0} + to_months(CAST({1} AS INTEGER)) AS DATE)", lacks=_BY_VALUE,
@@ -451,7 +451,7 @@ ROWS: Final = (
     _time(
         name="trunc", signature="(date, string) -> date",
         summary="The first day of the year, quarter, month or week of a date.",
-        example=('trunc("2024-02-29", "month")', dt.date(2024, 2, 1)), scalar=_ranged(_trunc),
+        example=('trunc("2024-02-29", "month")', dt.date(2024, 2, 1)), scalar=_check_range(_trunc),
         arrow=_arrow_trunc, fails=True, spark="trunc", duckdb="CAST(date_trunc({1}, {0}) AS DATE)",
         moves="+?",
     ),
@@ -460,14 +460,14 @@ ROWS: Final = (
         summary="The start of the year, quarter, month, week, day, hour, minute or second of a "
         "datetime.",
         example=('date_trunc("hour", "2024-02-29T13:14:15")', dt.datetime(2024, 2, 29, 13)),
-        scalar=_ranged(_date_trunc), arrow=_arrow_date_trunc, fails=True, duckdb="date_trunc",
+        scalar=_check_range(_date_trunc), arrow=_arrow_date_trunc, fails=True, duckdb="date_trunc",
         lacks={"spark": _ZONE}, moves="?+",
     ),
     _time(
         name="timestampadd", signature="(string, long, datetime) -> datetime",
         summary="The datetime n units later; the units are those of `date_trunc`.",
         example=('timestampadd("hour", 2, "2024-02-29T23:00:00")', dt.datetime(2024, 3, 1, 1)),
-        scalar=_ranged(_timestampadd), fails=True, moves="?++", grows=True,
+        scalar=_check_range(_timestampadd), fails=True, moves="?++", grows=True,
         lacks={**_BY_VALUE, "spark": "Spark needs a literal unit",
                "duckdb": "it has one function for each unit"},
     ),
@@ -490,7 +490,7 @@ ROWS: Final = (
         name="from_unix", aliases=("timestamp_seconds",), signature="(long) -> datetime",
         summary="The datetime this many seconds after 1970-01-01, in UTC.",
         example=("from_unix(86401)", dt.datetime(1970, 1, 2, 0, 0, 1)),
-        scalar=_ranged(lambda n: _EPOCH + dt.timedelta(seconds=n)), fails=True,
+        scalar=_check_range(lambda n: _EPOCH + dt.timedelta(seconds=n)), fails=True,
         duckdb="make_timestamp({0} * 1000000)", lacks={**_BY_VALUE, "spark": _ZONE}, moves="+",
     ),
     _time(
@@ -504,7 +504,7 @@ ROWS: Final = (
         name="date_from_unix_date", signature="(long) -> date",
         summary="The date this many days after 1970-01-01.",
         example=("date_from_unix_date(10)", dt.date(1970, 1, 11)),
-        scalar=_ranged(lambda n: _DAY_ONE + dt.timedelta(days=n)), fails=True,
+        scalar=_check_range(lambda n: _DAY_ONE + dt.timedelta(days=n)), fails=True,
         spark=lambda sf, n: sf.when(
             (n >= _FIRST) & (n <= _LAST), sf.date_from_unix_date(
                 sf.when((n >= _FIRST) & (n <= _LAST), n).cast("int"))),

@@ -1,7 +1,7 @@
 """What aggregates make of a bag of rows.
 
 Sums of integers are exact whatever the order: the high and the low halves are added up apart, and
-put together with a check at the end. `combined` makes one row of each group of a relation that is
+put together with a check at the end. `combine` makes one row of each group of a relation that is
 not recursive; `total` and `best` are also what cliques combine with.
 """
 
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as sf
 
 from caladan.analysis.core import CoreRule, RelationInfo
-from caladan.engines.spark.columns.expressions import is_infinite, raised
+from caladan.engines.spark.columns.expressions import is_infinite, raise_error_column
 from caladan.engines.spark.columns.types import inside, zero_made_positive
-from caladan.engines.spark.session.failures import called_in_vain, marked
+from caladan.engines.spark.session.failures import called_in_vain, mark_failure
 from caladan.engines.spark.session.workers import with_own_python
 from caladan.program import Type
 from caladan.program.aggregates import AggregateFunction, evaluate, has_empty_value
@@ -40,7 +40,7 @@ class Bag:
     contributors: tuple[Contributors, ...] = ()
 
 
-def blamed(info: RelationInfo, rules: Sequence[CoreRule]) -> CoreRule | None:
+def find_rule_to_blame(info: RelationInfo, rules: Sequence[CoreRule]) -> CoreRule | None:
     """The rule to name if a sum of a relation overflows."""
     heads = [rule for rule in rules if rule.head == info.name]
     return next((rule for rule in heads if rule.has_aggregates), next(iter(heads), None))
@@ -50,10 +50,10 @@ def best(row: AggregateFunction, column: Column, type: Type) -> Column:
     """The best value of a column, or what a function of the user's makes of all of it."""
     if row.spark is not None:
         return row.spark(sf, column)
-    return folded(row, sf.collect_list(column), type)
+    return fold_values(row, sf.collect_list(column), type)
 
 
-def folded(row: AggregateFunction, values: Column, type: Type) -> Column:
+def fold_values(row: AggregateFunction, values: Column, type: Type) -> Column:
     """What a function of the user's makes of an array of values, null of none."""
     assert row.code is not None, row
     code = row.code
@@ -82,14 +82,14 @@ def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
     carried = high + sf.shiftright(low, 32)
     whole = sf.try_multiply(carried, sf.lit(1 << 32).cast("long"))
     added = sf.try_add(whole, low.bitwiseAND(sf.lit(_LOW)))
-    text = "caladan: overflow" if rule is None else marked("C041", rule.number)
-    return sf.coalesce(added, raised(text))
+    text = "caladan: overflow" if rule is None else mark_failure("C041", rule.number)
+    return sf.coalesce(added, raise_error_column(text))
 
 
 def _within(empty: Column, made: Column, rule: CoreRule | None, of: str = "decimal") -> Column:
     """A sum or mean; an error where its type does not hold it."""
-    text = "caladan: overflow" if rule is None else marked("C041", rule.number, of=of)
-    return empty.when(made.isNotNull(), made).otherwise(raised(text))
+    text = "caladan: overflow" if rule is None else mark_failure("C041", rule.number, of=of)
+    return empty.when(made.isNotNull(), made).otherwise(raise_error_column(text))
 
 
 def _mean(column: Column, type: Type, rule: CoreRule | None) -> Column:
@@ -102,14 +102,14 @@ def _mean(column: Column, type: Type, rule: CoreRule | None) -> Column:
 
 def _finite(result: Column, column: Column, rule: CoreRule | None) -> Column:
     """A sum or mean of doubles; an error where it is infinity and none of them is."""
-    text = "caladan: overflow" if rule is None else marked("C041", rule.number, double=True)
+    text = "caladan: overflow" if rule is None else mark_failure("C041", rule.number, double=True)
     given = sf.coalesce(sf.bool_or(is_infinite(column)), sf.lit(False))
-    return sf.when(is_infinite(result) & ~given, raised(text).cast("double")).otherwise(
+    return sf.when(is_infinite(result) & ~given, raise_error_column(text).cast("double")).otherwise(
         zero_made_positive(result)
     )
 
 
-def combined(info: RelationInfo, bags: Sequence[Bag], rule: CoreRule | None) -> DataFrame:
+def combine(info: RelationInfo, bags: Sequence[Bag], rule: CoreRule | None) -> DataFrame:
     """One row for each group; a count or sum over nothing that has no group columns is 0."""
     group = [f"c{i}" for i in info.group]
     rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), _parts(info, bags))
@@ -193,7 +193,9 @@ def _parts(info: RelationInfo, bags: Sequence[Bag]) -> list[DataFrame]:
     for uses in keyed.values():
         column = uses[0][0].column
         width = uses[0][0].end - uses[0][0].start
-        rows = reduce(lambda a, b: a.unionByName(b), (_contributed(u, f, group) for u, f in uses))
+        rows = reduce(
+            lambda a, b: a.unionByName(b), (_sum_contributors(u, f, group) for u, f in uses)
+        )
         keys = [f"p{j}" for j in range(width)]
         single = rows.groupBy(*(f"c{i}" for i in info.group), *keys).agg(sf.max("value").alias("c"))
         parts.append(
@@ -211,6 +213,6 @@ def _parts(info: RelationInfo, bags: Sequence[Bag]) -> list[DataFrame]:
     return parts
 
 
-def _contributed(use: Contributors, frame: DataFrame, group: Sequence[Column]) -> DataFrame:
+def _sum_contributors(use: Contributors, frame: DataFrame, group: Sequence[Column]) -> DataFrame:
     keys = [sf.col(f"k{j}").alias(f"p{n}") for n, j in enumerate(range(use.start, use.end))]
     return frame.select(*group, *keys, sf.col(f"c{use.column}").alias("value"))

@@ -19,9 +19,14 @@ from pyspark.sql import functions as sf
 from caladan.analysis.core import CoreRule
 from caladan.analysis.type_check import constant_type
 from caladan.data.schema import ARROW
-from caladan.engines.spark.columns.physical import evaluated
+from caladan.engines.spark.columns.physical import evaluation_type
 from caladan.engines.spark.columns.types import inside, literal, zero_made_positive
-from caladan.engines.spark.session.failures import CALL_ENDS, called_in_vain, called_with, marked
+from caladan.engines.spark.session.failures import (
+    CALL_ENDS,
+    called_in_vain,
+    called_with,
+    mark_failure,
+)
 from caladan.engines.spark.session.workers import with_own_python
 from caladan.program import (
     Aggregate,
@@ -69,7 +74,7 @@ class ComputedColumn:
 
     def as_type(self, type: Type) -> ComputedColumn:
         """The same values in another type; integers become doubles."""
-        wanted = evaluated(type)
+        wanted = evaluation_type(type)
         if wanted is self.type:
             return self
         return ComputedColumn(self.column.cast(inside(wanted)), wanted, self.may_fail)
@@ -143,7 +148,7 @@ class Expressions:
         """What a row of the table of operations says; null where an argument is."""
         row, pairs = node.row, zip(arguments, node.takes, strict=True)
         columns = [given.as_type(type).column for given, type in pairs]
-        type = evaluated(node.returns)
+        type = evaluation_type(node.returns)
         made = row.spark(sf, type, *columns).cast(inside(type))
         if type in (Type.DATE, Type.DATETIME):
             first, last = (sf.lit(each).cast(inside(type)) for each in _ENDS)
@@ -151,7 +156,9 @@ class Expressions:
         if type is Type.DOUBLE and not row.divides:
             return ComputedColumn(zero_made_positive(made), type, arguments[0].may_fail)
         failed = (
-            sf.lit(None) if self.solved else raised(marked("C041", self.rule.number, of=row.of))
+            sf.lit(None)
+            if self.solved
+            else raise_error_column(mark_failure("C041", self.rule.number, of=row.of))
         )
         is_missing = reduce(lambda a, b: a | b, (column.isNull() for column in columns))
         checked = sf.when(made.isNotNull() | is_missing, made)
@@ -173,7 +180,7 @@ class Expressions:
         literal = [isinstance(each, Constant) for each in call.arguments]
         found = row.resolve([each.type for each in arguments], literal, word)
         assert isinstance(found, Resolved), f"the analysis let {call} pass"
-        type = evaluated(found.returns)
+        type = evaluation_type(found.returns)
         given = [
             each if type is None else each.as_type(type)
             for each, type in zip(arguments, found.takes, strict=True)
@@ -205,14 +212,16 @@ class Expressions:
         for each in given:
             if each.type is Type.DOUBLE:
                 infinite = infinite & ~is_infinite(each.column)
-        failure = raised(marked("C041", self.rule.number, double=True)).cast("double")
+        failure = raise_error_column(mark_failure("C041", self.rule.number, double=True)).cast(
+            "double"
+        )
         return sf.when(infinite, failure).otherwise(zero_made_positive(made))
 
     def _by_workers(
         self, row: FunctionRow, found: Resolved, arguments: list[ComputedColumn]
     ) -> ComputedColumn:
         """A function that Spark has not, or not with the same values."""
-        number, type, name = self.rule.number, evaluated(found.returns), row.name
+        number, type, name = self.rule.number, evaluation_type(found.returns), row.name
 
         def given(columns: Sequence[Sequence[Any]], count: int) -> list[Value]:
             try:
@@ -220,16 +229,16 @@ class Expressions:
             except CallFailed as failed:
                 raise RuntimeError(called_in_vain(number, failed)) from None
             except ZeroDivisionError:
-                raise RuntimeError(marked("C040", number)) from None
+                raise RuntimeError(mark_failure("C040", number)) from None
             except OverflowError as problem:
                 double = isinstance(problem, TooLarge)
-                raise RuntimeError(marked("C041", number, double=double)) from None
+                raise RuntimeError(mark_failure("C041", number, double=double)) from None
 
         return self._by_python(given, arguments, type)
 
     def _outcome(self, function: Function, arguments: list[ComputedColumn]) -> ComputedColumn:
         """What a Python function gives: a worker of Spark's calls it, batch by batch."""
-        number, type = self.rule.number, evaluated(function.returns)
+        number, type = self.rule.number, evaluation_type(function.returns)
 
         def given(columns: Sequence[Sequence[Any]], count: int) -> list[Value]:
             try:
@@ -323,13 +332,15 @@ class Expressions:
         """A double, or an error where it is infinity and neither side is; null if `solved`."""
         made = is_infinite(result) & ~is_infinite(one) & ~is_infinite(other)
         failure = (
-            sf.lit(None) if self.solved else raised(marked("C041", self.rule.number, double=True))
+            sf.lit(None)
+            if self.solved
+            else raise_error_column(mark_failure("C041", self.rule.number, double=True))
         )
         column = sf.when(made, failure.cast("double")).otherwise(zero_made_positive(result))
         return ComputedColumn(column, Type.DOUBLE, may_fail=True)
 
     def _raised(self, code: str) -> Column:
-        return raised(marked(code, self.rule.number))
+        return raise_error_column(mark_failure(code, self.rule.number))
 
 
 def is_infinite(column: Column) -> Column:
@@ -337,7 +348,7 @@ def is_infinite(column: Column) -> Column:
     return sf.abs(column) == sf.lit(float("inf"))
 
 
-def raised(text: str) -> Column:
+def raise_error_column(text: str) -> Column:
     """A column that raises an error wherever it is evaluated.
 
     The random number makes it non-deterministic in Spark's eyes, so that it stays in its place.
@@ -346,7 +357,7 @@ def raised(text: str) -> Column:
 
 
 def raised_by(text: Column) -> Column:
-    """As `raised`, with a text that depends on the row."""
+    """As `raise_error_column`, with a text that depends on the row."""
     return sf.raise_error(sf.concat(text, sf.rand(0).cast("string")))
 
 

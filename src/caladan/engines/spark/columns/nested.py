@@ -19,11 +19,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from caladan.data.nested import inward, listed
+from caladan.data.nested import inward, to_arrow
 from caladan.engines.spark.columns.types import OUTSIDE
 from caladan.engines.spark.session.workers import with_own_python
 from caladan.program import Column, Type
-from caladan.program.nested import plain, python, unpacked
+from caladan.program.nested import plain, python, unpack
 from caladan.program.types import Kind
 from caladan.program.values import fit
 
@@ -53,7 +53,7 @@ def outward(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     is_inside = [isinstance(field.dataType, BinaryType) for field in frame.schema]
     numbered = frame.toDF(*(f"c{i}" for i in range(len(names))))
     made = [
-        _unpacked(sf.col(f"c{i}"), column.type)
+        _unpack_column(sf.col(f"c{i}"), column.type)
         if column.type.is_nested and is_inside[i]
         else sf.col(f"c{i}")
         for i, column in enumerate(columns)
@@ -61,7 +61,7 @@ def outward(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     return numbered.select(*made).toDF(*names)
 
 
-def packed(value: SparkColumn, type: Type) -> SparkColumn:
+def pack_column(value: SparkColumn, type: Type) -> SparkColumn:
     """A column of arrays or structs as bytes."""
 
     def one(each: Any) -> bytes | None:
@@ -70,20 +70,20 @@ def packed(value: SparkColumn, type: Type) -> SparkColumn:
     def whole(column: pa.Array) -> pa.Array:
         return inward(column, type)
 
-    return _called(value, whole, one, BinaryType())
+    return _call(value, whole, one, BinaryType())
 
 
-def _unpacked(value: SparkColumn, type: Type) -> SparkColumn:
+def _unpack_column(value: SparkColumn, type: Type) -> SparkColumn:
     def one(data: bytes | None) -> Any:
-        return None if data is None else plain(python(unpacked(bytes(data)), type))
+        return None if data is None else plain(python(unpack(bytes(data)), type))
 
     def whole(column: pa.Array) -> pa.Array:
-        return listed(column, type).combine_chunks()
+        return to_arrow(column, type).combine_chunks()
 
-    return _called(value, whole, one, outer_type(type))
+    return _call(value, whole, one, outer_type(type))
 
 
-def _called(
+def _call(
     value: SparkColumn,
     whole: Callable[[pa.Array], pa.Array],
     one: Callable[[Any], Any],

@@ -16,7 +16,7 @@ from caladan.data.schema import ARROW
 from caladan.program import Column, Type
 
 
-def evaluated(type: Type) -> Type:
+def evaluation_type(type: Type) -> Type:
     """The type in which values of a type are evaluated."""
     if type.is_integral:
         return Type.LONG
@@ -25,7 +25,7 @@ def evaluated(type: Type) -> Type:
 
 def shown(columns: Sequence[Column]) -> tuple[Type, ...]:
     """The types of a relation's columns inside; one without columns has a constant one."""
-    return tuple(evaluated(c.type) for c in columns) or (Type.BOOLEAN,)
+    return tuple(evaluation_type(c.type) for c in columns) or (Type.BOOLEAN,)
 
 
 def names(columns: Sequence[Column]) -> list[str]:

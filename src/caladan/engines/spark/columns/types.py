@@ -31,9 +31,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from caladan.engines.spark.columns.physical import evaluated, names, shown
+from caladan.engines.spark.columns.physical import evaluation_type, names, shown
 from caladan.program import Column, Null, Object, Type, Value
-from caladan.program.values import written
+from caladan.program.values import write_value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn, DataFrame
@@ -63,10 +63,10 @@ OUTSIDE: Final = _SparkTypes()
 
 def inside(type: Type) -> DataType:
     """The Spark type in which values of a type are evaluated."""
-    return OUTSIDE[evaluated(type)]
+    return OUTSIDE[evaluation_type(type)]
 
 
-def slotted(columns: Mapping[str, str], everything: Mapping[str, Type]) -> list[SparkColumn]:
+def fill_slots(columns: Mapping[str, str], everything: Mapping[str, Type]) -> list[SparkColumn]:
     """All slots of a frame of several relations, for rows of one with some columns in slots."""
     return [
         (sf.col(columns[slot]) if slot in columns else sf.lit(None)).cast(inside(type)).alias(slot)
@@ -80,7 +80,7 @@ def schema(columns: Sequence[Column]) -> StructType:
     return StructType([StructField(name, OUTSIDE[type], nullable=False) for name, type in pairs])
 
 
-def stored(columns: Sequence[Column]) -> StructType:
+def file_schema(columns: Sequence[Column]) -> StructType:
     """The Spark schema of a relation in files: columns c0 … of the types that were declared."""
     types = [c.type for c in columns] or [Type.BOOLEAN]
     fields = [StructField(f"c{i}", OUTSIDE[t], nullable=False) for i, t in enumerate(types)]
@@ -98,7 +98,7 @@ def literal(value: Value, type: Type) -> SparkColumn:
     if isinstance(value, dt.timedelta):
         return sf.lit(value)
     if isinstance(value, dt.date | Decimal):
-        return sf.lit(written(value)).cast(inside(type))
+        return sf.lit(write_value(value)).cast(inside(type))
     if type.is_floating:
         return sf.lit(float(value)).cast(DoubleType())
     return sf.lit(value).cast(inside(type))
@@ -126,7 +126,7 @@ def outside(
     return tuple(fields)
 
 
-def shaped(frame: DataFrame, fields: Sequence[StructField]) -> DataFrame:
+def cast_frame(frame: DataFrame, fields: Sequence[StructField]) -> DataFrame:
     """A frame of the engine's in the types of these fields; columns that have them stay as is."""
     given = {field.name: field.dataType for field in frame.schema}
     if all(given[field.name] == field.dataType for field in fields):
@@ -153,7 +153,7 @@ def stand_in(type: DataType) -> SparkColumn:
     return sf.lit(False) if isinstance(type, BooleanType) else sf.lit(0).cast(type)
 
 
-def narrowed(frame: DataFrame, widths: Widths) -> DataFrame:
+def narrow_frame(frame: DataFrame, widths: Widths) -> DataFrame:
     """A frame whose decimals have these widths."""
     if not any(isinstance(field.dataType, DecimalType) for field in frame.schema):
         return frame

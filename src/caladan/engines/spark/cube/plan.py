@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from caladan.engines.spark.columns.physical import slots
 from caladan.program import Column, Comparison, Constant, Type, Variable
-from caladan.rules.body import Part, Scan
+from caladan.rules.body import BodyPart, Scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ class CubeBody:
         return {slot: self.types[name] for name, slot in pairs}
 
 
-def cyclic_part(parts: Sequence[Part]) -> tuple[list[Scan], tuple[Comparison, ...]] | None:
+def cyclic_part(parts: Sequence[BodyPart]) -> tuple[list[Scan], tuple[Comparison, ...]] | None:
     """The scans of a cyclic body, with the conditions among them; None if cells cannot solve it."""
     scans = [part for part in parts if isinstance(part, Scan)]
     conditions = tuple(part for part in parts if isinstance(part, Comparison))

@@ -31,7 +31,7 @@ from caladan.engines.spark.choice import (
     product,
     shares,
 )
-from caladan.engines.spark.columns.types import schema, slotted
+from caladan.engines.spark.columns.types import fill_slots, schema
 from caladan.engines.spark.cube.plan import CubeBody, solver
 from caladan.engines.spark.session.connect import is_connect, parallelism
 from caladan.engines.spark.session.workers import is_known_lacking, obstacle, with_own_python
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 WORTH_IT: Final = CELLS_FROM
-Samples: TypeAlias = "list[Any]"  # Arrow tables of slots, one for each atom
+SampleRows: TypeAlias = "list[Any]"  # Arrow tables of slots, one for each atom
 _ONE_CELL: Final = 2 * FULL  # facts that one cell has solved in the time of a job
 
 _SAMPLED: Final = 50_000  # facts of an atom that are looked at for frequent values
@@ -51,7 +51,7 @@ _HEAVY: Final = 4  # a heavy value has so many times less than a slice, or more
 _AT_MOST: Final = 100  # heavy values of a variable
 
 
-def cubed(
+def solve_by_cells(
     body: CubeBody,
     given: Sequence[tuple[DataFrame, int | None]],
     columns: Mapping[str, str],
@@ -73,11 +73,11 @@ def cubed(
         if not may_meet_often(sizes):
             return None
         if not is_round and sum(sizes) <= _ONE_CELL:
-            return solved(body, atoms, columns, 1)
+            return solve_cells(body, atoms, columns, 1)
         samples = _samples(body, atoms, columns)
-        if _meeting(body, atoms, samples) < PAIRS:
+        if _estimate_meeting(body, atoms, samples) < PAIRS:
             return None
-    return solved(body, atoms, columns, cells_for(frame), samples)
+    return solve_cells(body, atoms, columns, cells_for(frame), samples)
 
 
 def ask(rules: Iterable[DeltaRule], workspace: Workspace) -> None:
@@ -102,12 +102,12 @@ class AtomFrame:
     size: int
 
 
-def solved(
+def solve_cells(
     body: CubeBody,
     atoms: Sequence[AtomFrame],
     columns: Mapping[str, str],
     cells: int,
-    samples: Samples | None = None,
+    samples: SampleRows | None = None,
 ) -> DataFrame:
     """A frame of the solutions."""
     sized = [(names, atom.size) for names, atom in zip(body.atoms, atoms, strict=True)]
@@ -162,14 +162,14 @@ def _sent(
     if len(everywhere) > 1:
         frame = frame.select("*", sf.explode(_array(everywhere)).alias("everywhere"))
         cell = cell + sf.col("everywhere")
-    return _slotted(body, number, frame, columns, cell)
+    return _fill_slots(body, number, frame, columns, cell)
 
 
-def _slotted(
+def _fill_slots(
     body: CubeBody, number: int, frame: DataFrame, columns: Mapping[str, str], cell: Column
 ) -> DataFrame:
     slots = {slot: columns[name] for name, slot in body.slots(body.atoms[number]).items()}
-    own = slotted(slots, body.all_slots())
+    own = fill_slots(slots, body.all_slots())
     return frame.select(cell.alias("cell"), sf.lit(number).alias("atom"), *own)
 
 
@@ -187,7 +187,7 @@ def _slice(values: Sequence[Column], types: Sequence[Type], share: int) -> Colum
 def _heavy(
     body: CubeBody,
     atoms: Sequence[AtomFrame],
-    samples: Samples,
+    samples: SampleRows,
     shares: Mapping[str, int],
 ) -> dict[str, tuple[int, list[Any]]]:
     """For variables that have heavy values: the anchor, and these values."""
@@ -209,7 +209,7 @@ def _heavy(
     }
 
 
-def _meeting(body: CubeBody, atoms: Sequence[AtomFrame], samples: Samples) -> float:
+def _estimate_meeting(body: CubeBody, atoms: Sequence[AtomFrame], samples: SampleRows) -> float:
     """How many facts of the first atom and of one it shares variables with meet, estimated."""
     first, *others = body.atoms
     other = next((i for i, names in enumerate(others, 1) if {*names} & {*first}), None)
@@ -227,10 +227,10 @@ def _meeting(body: CubeBody, atoms: Sequence[AtomFrame], samples: Samples) -> fl
     return times * (compute.sum(pairs).as_py() or 0)
 
 
-def _samples(body: CubeBody, atoms: Sequence[AtomFrame], columns: Mapping[str, str]) -> Samples:
+def _samples(body: CubeBody, atoms: Sequence[AtomFrame], columns: Mapping[str, str]) -> SampleRows:
     """Some facts of each atom, in slots, as Arrow tables."""
     samples = [
-        _slotted(
+        _fill_slots(
             body, n, a.frame.sample(min(1.0, _SAMPLED / max(a.size, 1)), 1), columns, sf.lit(0)
         )
         for n, a in enumerate(atoms)

@@ -2,7 +2,7 @@
 
 A clique that is not recursive, with a cyclic body, is solved in cells: every task is sent the facts
 that agree with its cell (tasks/cells.py), and finds the solutions among them. What cells derive is
-put together (`merged`) unless it is known to be different in every cell.
+put together (`merge_cells`) unless it is known to be different in every cell.
 
 What cells derived of a relation, as one: facts once, groups of an aggregate combined.
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.interface import EngineStopped, Table
 from caladan.engines.spark.choice import SHIPPED, Shares, product, shares
-from caladan.engines.spark.columns.aggregates import Bag, blamed, combined
+from caladan.engines.spark.columns.aggregates import Bag, combine, find_rule_to_blame
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources.table import SparkTable, distinct, held
 from caladan.engines.spark.strategy import CannotServe, Context
@@ -36,7 +36,7 @@ from caladan.rules.program import DeltaProgram, DeltaRule
 _WIDE: Final = pa.decimal128(38)
 
 
-def merged(
+def merge_cells(
     table: SparkTable, info: RelationInfo, rules: Sequence[CoreRule], workspace: Workspace
 ) -> SparkTable:
     """A table of what all cells derived by some rules; the given one is closed."""
@@ -44,10 +44,10 @@ def merged(
     if data is not None and not info.has_aggregates:
         return held(info.columns, distinct(data), workspace)
     if data is not None and _is_whole(info):
-        return held(info.columns, _combined(data, info), workspace)
+        return held(info.columns, _combine(data, info), workspace)
     frame = table.frame
     if info.has_aggregates:
-        frame = combined(info, [Bag(frame)], blamed(info, rules))
+        frame = combine(info, [Bag(frame)], find_rule_to_blame(info, rules))
     else:
         frame = frame.distinct()
     workspace.spread(workspace.parallelism)
@@ -63,7 +63,7 @@ def _is_whole(info: RelationInfo) -> bool:
     return all(column.type.is_integral for function, column in pairs if function is not None)
 
 
-def _combined(data: pa.Table, info: RelationInfo) -> pa.Table:
+def _combine(data: pa.Table, info: RelationInfo) -> pa.Table:
     # Positions for names: users' may be equal, and Arrow wants to tell them apart.
     places = [str(i) for i in range(info.arity)]
     table: Any = cast("Any", data).rename_columns(places)
@@ -86,7 +86,7 @@ def _combined(data: pa.Table, info: RelationInfo) -> pa.Table:
         raise CannotServe("a sum leaves 64 bits") from None
 
 
-def cubed(
+def run_cubed(
     program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
 ) -> dict[str, SparkTable]:
     """Evaluate the one clique of a program in cells."""
@@ -107,7 +107,7 @@ def cubed(
     def put_together(found: Mapping[str, Table]) -> dict[str, SparkTable]:
         rules = [rule.rule for rule in clique.exit_rules]
         table = cast("SparkTable", found[info.name])
-        return {info.name: merged(table, info, rules, context.workspace)}
+        return {info.name: merge_cells(table, info, rules, context.workspace)}
 
     def finish(result: job.JobResult) -> dict[str, SparkTable]:
         try:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 
 from caladan.analysis.core import CoreRule, RelationInfo
-from caladan.engines.spark.choice import SMALL, partitioning, partitions
-from caladan.engines.spark.columns.aggregates import Bag, blamed, combined
+from caladan.engines.spark.choice import SMALL, find_partitioning, partitions
+from caladan.engines.spark.columns.aggregates import Bag, combine, find_rule_to_blame
 from caladan.engines.spark.columns.physical import physical_schema
 from caladan.engines.spark.columns.types import schema
 from caladan.engines.spark.cube.spread import ask
 from caladan.engines.spark.frame.facts import PlainFacts
 from caladan.engines.spark.frame.groups import BestFacts
-from caladan.engines.spark.frame.operators import Read, compiled
+from caladan.engines.spark.frame.operators import ReadRelation, compile_rule
 from caladan.engines.spark.frame.sums import SummedFacts
 from caladan.engines.spark.session.workspace import FrameRows, Workspace, union
 from caladan.engines.spark.sources.table import SparkTable
@@ -37,15 +37,15 @@ from caladan.program.events import (
 )
 from caladan.program.options import Options
 from caladan.rules.body import Version
-from caladan.rules.failures import LimitReached, growing, limit
+from caladan.rules.failures import LimitReached, limit, report_growth
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.rules.support import Growth
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Facts: TypeAlias = PlainFacts | BestFacts | SummedFacts
-Build: TypeAlias = Callable[[Read], "DataFrame"]
+RelationFacts: TypeAlias = PlainFacts | BestFacts | SummedFacts
+Build: TypeAlias = Callable[[ReadRelation], "DataFrame"]
 
 _FAN_OUT: Final = 5  # how many facts a join is guessed to make of one
 _READ: Final = 8  # times as many facts as make a partition full are read in one, in the same time
@@ -69,7 +69,7 @@ class FrameFixpoint:
         self._events = events
         self._workspace = workspace
         self._tables: dict[str, SparkTable] = {}
-        self._facts: dict[str, Facts] = {}
+        self._facts: dict[str, RelationFacts] = {}
         self._built: dict[tuple[int, int | None], Build] = {}
         self._idle_tasks = 0
         self.current: tuple[str, ...] = ()
@@ -137,8 +137,8 @@ class FrameFixpoint:
             is_zero = not info.group and has_empty_value(info.aggregates)
             if not bags and is_zero:
                 bags = [Bag(self._empty(info).frame)]
-            rule = blamed(info, self.rules)
-            frame = combined(info, [self._together(bag) for bag in bags], rule) if bags else None
+            rule = find_rule_to_blame(info, self.rules)
+            frame = combine(info, [self._together(bag) for bag in bags], rule) if bags else None
         else:
             frames = [bag.frame for bag in bags]
             frame = self._together(Bag(union(frames))).frame.distinct() if frames else None
@@ -189,16 +189,16 @@ class FrameFixpoint:
                 new += facts.advance([bag.frame for _, bag in bags[name]])
         return new
 
-    def _start(self, clique: DeltaClique, name: str) -> Facts:
+    def _start(self, clique: DeltaClique, name: str) -> RelationFacts:
         info = self._program.relations[name]
-        key, carried = partitioning(clique, info), clique.pivot is not None
+        key, carried = find_partitioning(clique, info), clique.pivot is not None
         if not info.has_aggregates:
             return PlainFacts(self._workspace, info.arity, key, carried=carried)
         if any(row is not None and row.is_total for row in info.aggregates):
-            return SummedFacts(self._workspace, info, blamed(info, self.rules))
+            return SummedFacts(self._workspace, info, find_rule_to_blame(info, self.rules))
         return BestFacts(self._workspace, info, key, carried=carried)
 
-    def _finished(self, name: str, facts: Facts) -> SparkTable:
+    def _finished(self, name: str, facts: RelationFacts) -> SparkTable:
         info = self._program.relations[name]
         if not facts.count:
             return self._empty(info)
@@ -227,7 +227,7 @@ class FrameFixpoint:
     def _build(self, rule: DeltaRule) -> Build:
         key = (rule.rule.place, rule.seed)
         if key not in self._built:
-            self._built[key] = compiled(rule, self._program.relations)
+            self._built[key] = compile_rule(rule, self._program.relations)
         return self._built[key]
 
     def _holds(self, rule: DeltaRule, seed: str | None) -> bool:
@@ -310,7 +310,7 @@ class FrameFixpoint:
         rows = dict.fromkeys(facts) if info.arity else {(True,): None}
         fields = list(physical_schema(info.columns))
         columns = [
-            pa.array([_widened(row[i], field.type) for row in rows], field.type)
+            pa.array([_widen(row[i], field.type) for row in rows], field.type)
             for i, field in enumerate(fields)
         ]
         table = pa.Table.from_arrays(columns, schema=physical_schema(info.columns))
@@ -351,7 +351,7 @@ class FrameFixpoint:
                 rules = [each.rule for each in clique.delta_rules]
                 rule = next((rule for rule in rules if rule.head == name), rules[0])
                 changing = facts.read(Version.DELTA).frame.select(*facts.names).first()
-                raise LimitReached(growing(rule, tuple(changing or ()), growth.rounds))
+                raise LimitReached(report_growth(rule, tuple(changing or ()), growth.rounds))
 
 
 def values_of(facts: SummedFacts | BestFacts) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -362,5 +362,5 @@ def values_of(facts: SummedFacts | BestFacts) -> Iterator[tuple[tuple[Any, ...],
         yield from (((i, *group), row[i]) for i, f in enumerate(info.aggregates) if f is not None)
 
 
-def _widened(value: Value, type: pa.DataType) -> Value:
+def _widen(value: Value, type: pa.DataType) -> Value:
     return float(value) if pa.types.is_floating(type) and isinstance(value, int) else value

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as sf
 
 from caladan.analysis.core import RelationInfo
-from caladan.engines.spark.columns.aggregates import best, folded
+from caladan.engines.spark.columns.aggregates import best, fold_values
 from caladan.engines.spark.columns.types import inside
 from caladan.engines.spark.frame.log import FRESH, Log
 from caladan.engines.spark.session.workspace import FrameRows, FrameRun, Workspace, union
@@ -153,7 +153,7 @@ class BestFacts:
     def _better(self, i: int) -> Column:
         row = self._row(i)
         if not row.is_best:
-            return folded(row, sf.array(sf.col(f"n{i}"), sf.col(f"o{i}")), self.info.types[i])
+            return fold_values(row, sf.array(sf.col(f"n{i}"), sf.col(f"o{i}")), self.info.types[i])
         return sf.when(self._is_better(i), sf.col(f"n{i}")).otherwise(sf.col(f"o{i}"))
 
     def _row(self, i: int) -> AggregateFunction:

@@ -58,7 +58,8 @@ class Log:
     @property
     def lone(self) -> bool:
         """Whether all of it is little enough for one partition."""
-        return sum(run.count for run in self.all) <= SMALL
+        is_split = self.workspace.asked is not None and self.workspace.asked > 1
+        return not is_split and sum(run.count for run in self.all) <= SMALL
 
     def everything(self) -> DataFrame:
         """The facts of all runs, one after another."""

@@ -21,15 +21,16 @@ from pyspark.sql import functions as sf
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.spark.choice import BROADCAST
 from caladan.engines.spark.columns.expressions import ComputedColumn, Expressions
-from caladan.engines.spark.columns.physical import evaluated
+from caladan.engines.spark.columns.physical import evaluation_type
 from caladan.engines.spark.columns.types import inside, literal
 from caladan.engines.spark.cube.plan import CubeBody, cyclic_part
-from caladan.engines.spark.cube.spread import cubed
+from caladan.engines.spark.cube.spread import solve_by_cells
 from caladan.engines.spark.session.workspace import FrameRows
 from caladan.program import Comparison, Constant, Expression, Type
 from caladan.rules.body import Scan, Version
 from caladan.rules.operators import (
     AntiJoin,
+    BroadcastHint,
     Extend,
     Join,
     Operator,
@@ -37,6 +38,7 @@ from caladan.rules.operators import (
     Prune,
     Select,
     Sort,
+    SubqueryAlias,
     Unit,
     tree,
 )
@@ -46,17 +48,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-Read: TypeAlias = Callable[[str | None, Version], FrameRows]
+ReadRelation: TypeAlias = Callable[[str | None, Version], FrameRows]
 """Reads a version of a relation; None asks for one row without columns."""
 
-Step: TypeAlias = Callable[[Read], FrameRows]
+FrameStep: TypeAlias = Callable[[ReadRelation], FrameRows]
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
     """How to build a frame, which variables it has as columns, and which are not computed yet."""
 
-    step: Step
+    step: FrameStep
     bound: Mapping[str, ComputedColumn]
     waiting: Mapping[str, ComputedColumn]
 
@@ -67,14 +69,16 @@ class _Node:
     def then(self, change: Callable[[DataFrame], DataFrame]) -> _Node:
         step = self.step
 
-        def changed(read: Read) -> FrameRows:
+        def changed(read: ReadRelation) -> FrameRows:
             rows = step(read)
             return replace(rows, frame=change(rows.frame))
 
         return replace(self, step=changed)
 
 
-def compiled(rule: DeltaRule, relations: Mapping[str, RelationInfo]) -> Callable[[Read], DataFrame]:
+def compile_rule(
+    rule: DeltaRule, relations: Mapping[str, RelationInfo]
+) -> Callable[[ReadRelation], DataFrame]:
     """The function that builds a rule's frame: head columns c0 …, then contributors' keys k0 …"""
     node = _Rule(rule.rule, relations).top(tree(rule.body))
     return lambda read: node.step(read).frame
@@ -130,6 +134,8 @@ class _Rule:
                 return _Node(lambda read: read(None, Version.FULL), {}, {})
             case Scan():
                 return self._scan(operator)
+            case BroadcastHint() | SubqueryAlias():
+                return self._node(operator.input)
             case Join():
                 return self._join(operator)
             case AntiJoin():
@@ -155,7 +161,7 @@ class _Rule:
                 conditions.append(column == literal(argument.value, type))
             elif not argument.is_anonymous:
                 wanted = self._type(argument.name, type)
-                if wanted is not evaluated(type):
+                if wanted is not evaluation_type(type):
                     column = column.cast(inside(wanted))
                 if argument.name in found:
                     conditions.append(found[argument.name] == column)
@@ -168,7 +174,7 @@ class _Rule:
             tuple[DataFrame, FrameRows]
         ] = []  # a finished relation is the same in every round
 
-        def step(read: Read) -> FrameRows:
+        def step(read: ReadRelation) -> FrameRows:
             rows = read(scan.relation, scan.version)
             if last and last[0][0] is rows.frame:
                 return last[0][1]
@@ -194,10 +200,10 @@ class _Rule:
         columns = {name: self._name(name) for name in bound}
         is_round = any(scan.version is not Version.FULL for scan in scans)
 
-        def step(read: Read) -> FrameRows:
+        def step(read: ReadRelation) -> FrameRows:
             rows = [node.step(read) for node in nodes]
             given = [(each.frame, each.bound) for each in rows]
-            frame = cubed(body, given, columns, is_round=is_round)
+            frame = solve_by_cells(body, given, columns, is_round=is_round)
             return plain.step(read) if frame is None else FrameRows(frame, None, lone=False)
 
         return _Node(step, bound, {})
@@ -206,9 +212,10 @@ class _Rule:
         left = self._present(self._node(join.left), join.on)
         right = self._present(self._node(join.right), join.on)
         on = [self._name(v) for v in join.on]
+        hinted = tuple(isinstance(side, BroadcastHint) for side in (join.right, join.left))
 
-        def step(read: Read) -> FrameRows:
-            return _joined(left.step(read), right.step(read), on)
+        def step(read: ReadRelation) -> FrameRows:
+            return _join(left.step(read), right.step(read), on, hinted)
 
         return _Node(step, {**left.bound, **right.bound}, {**left.waiting, **right.waiting})
 
@@ -217,7 +224,7 @@ class _Rule:
         right = self._node(join.right)
         on = [self._name(v) for v in join.on]
 
-        def step(read: Read) -> FrameRows:
+        def step(read: ReadRelation) -> FrameRows:
             rows, absent = left.step(read), right.step(read)
             if not on:  # no variable to meet on: is there any match at all?
                 none = absent.frame.limit(1).select(sf.lit(True).alias("match"))
@@ -275,15 +282,24 @@ class _Rule:
         return f"v{list(self.rule.types).index(variable)}"
 
     def _type(self, variable: str, otherwise: Type) -> Type:
-        return evaluated(self.rule.types.get(variable, otherwise))
+        return evaluation_type(self.rule.types.get(variable, otherwise))
 
 
-def _joined(left: FrameRows, right: FrameRows, on: list[str]) -> FrameRows:
+def _join(left: FrameRows, right: FrameRows, on: list[str], hinted: tuple[bool, ...]) -> FrameRows:
     """A join by the way that suits the sizes: in one partition, with one side sent round, or by
-    whatever Spark finds best for two large sides."""
+    whatever Spark finds best for two large sides.
+
+    A side that is `hinted`, the right or the left, is sent round if it is small enough; else the
+    smaller one is.
+    """
     one, other = left.frame, right.frame
     lone = left.lone and right.lone
     right_is_smaller = right.bound is not None and (left.bound is None or right.bound <= left.bound)
+    for is_right, given in ((True, right), (False, left)):
+        is_hinted = hinted[0] if is_right else hinted[1]
+        if is_hinted and given.bound is not None and given.bound <= BROADCAST:
+            right_is_smaller = is_right
+            break
     smaller = right.bound if right_is_smaller else left.bound
     if smaller is not None and smaller <= BROADCAST:
         if lone and on:

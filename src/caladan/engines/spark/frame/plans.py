@@ -17,10 +17,10 @@ from caladan.engines.spark.choice import Outlook, is_one_task
 from caladan.engines.spark.columns.physical import names, shown
 from caladan.engines.spark.columns.types import OUTSIDE, schema
 from caladan.engines.spark.cube.spread import ask
-from caladan.engines.spark.frame.operators import Read, compiled
+from caladan.engines.spark.frame.operators import ReadRelation, compile_rule
 from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.internals import plan_text
-from caladan.engines.spark.session.session import created
+from caladan.engines.spark.session.session import create_frame
 from caladan.engines.spark.session.workspace import FrameRows, Workspace
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.rules.body import Version
@@ -58,8 +58,8 @@ def plans(
         if any(choice.strategy == "frame" for choice in options):
             ask((rule for _, rule in _rules(each.clique)), workspace)
             for title, rule in _rules(each.clique):
-                frame = compiled(rule, program.relations)(read)
-                found.append((f"{title}, strategy frame", _explained(frame)))
+                frame = compile_rule(rule, program.relations)(read)
+                found.append((f"{title}, strategy frame", _explain(frame)))
     return found
 
 
@@ -72,7 +72,7 @@ _HANDED: Final = {
 }
 
 
-def _explained(frame: DataFrame) -> str:
+def _explain(frame: DataFrame) -> str:
     """The parsed, analysed, optimised and physical plans of a frame."""
     if is_connect(frame):
         return str(cast("Any", frame)._explain_string(extended=True)).strip()
@@ -88,7 +88,7 @@ def _unknown(info: RelationInfo, workspace: Workspace) -> DataFrame:
         text = sf.col("id").cast("string")
         return rows.select(*(text.cast(OUTSIDE[type]).alias(name) for name, type in pairs))
     empty = session.sparkContext.parallelize(cast("list[Any]", []), parts)
-    return created(session, empty, schema(info.columns))
+    return create_frame(session, empty, schema(info.columns))
 
 
 def _rules(clique: DeltaClique) -> Iterator[tuple[str, DeltaRule]]:
@@ -101,7 +101,9 @@ def _rules(clique: DeltaClique) -> Iterator[tuple[str, DeltaRule]]:
         yield f"{rule.rule.head}: rule {rule.rule.number}, seeded by δ{seed}", rule
 
 
-def _reader(program: DeltaProgram, store: Mapping[str, SparkTable], workspace: Workspace) -> Read:
+def _reader(
+    program: DeltaProgram, store: Mapping[str, SparkTable], workspace: Workspace
+) -> ReadRelation:
     def read(name: str | None, version: Version) -> FrameRows:
         if name is None:
             return FrameRows(workspace.one_row(), 1, lone=True)

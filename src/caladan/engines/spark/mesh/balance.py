@@ -3,7 +3,7 @@
 All tasks see the same sums, so all know when it is time to look: when a round may become large, and
 looking so often takes a small part of what is done. Each then estimates what it has to
 do in the coming round, and tells the others how much that is and which values make a large part of
-it (`expected`); facts with a value that is not split are in one task, so that one knows. If it
+it (`estimate_work`); facts with a value that is not split are in one task, so that one knows. If it
 pays, everything is placed anew (`moved` in rules.py).
 
 It pays if the busiest task has more to do beyond the mean than it costs to move all facts. What it
@@ -39,7 +39,7 @@ from caladan.engines.spark.mesh.messages import (
 )
 from caladan.engines.spark.mesh.rules import ShardRules
 from caladan.engines.spark.mesh.shard import Shard
-from caladan.engines.spark.mesh.shuffle import AsIs, Batch, Everywhere, Slots, codec
+from caladan.engines.spark.mesh.shuffle import AsIs, Everywhere, RowBatch, Slots, codec
 from caladan.rules.body import Version
 
 _FEW: Final = 1 << 12  # new facts that are all looked at
@@ -82,17 +82,17 @@ def meetings_of(placed: ShardRules) -> Iterator[JoinEstimate]:
             yield JoinEstimate(column, given.classes.column(name, column), relation, tuple(met))
 
 
-def expected(meeting: JoinEstimate) -> tuple[Words, Work]:
+def estimate_work(meeting: JoinEstimate) -> tuple[Words, Work]:
     """Values of new facts, and about how much there is to do with each."""
     rows = meeting.seed.delta_count()
     step = max(min(rows // _FEW, _SPARSE), rows // _MANY) | 1  # odd: patterns tend to be even
-    values, work = _counted(meeting.seed, Version.DELTA, meeting.column, step)
+    values, work = _count_sample(meeting.seed, Version.DELTA, meeting.column, step)
     for relation, column in meeting.met if len(values) else ():
         work = work * _matches(relation, column, values)
     return values, np.minimum(work, _MOST).astype(np.int64)
 
 
-def _counted(
+def _count_sample(
     relation: StoredRelation, version: Version, column: int, step: int
 ) -> tuple[Words, NDArray[np.float64]]:
     """The values of a column and how often they occur, by every so manieth fact."""
@@ -109,7 +109,7 @@ def _matches(relation: StoredRelation, column: int, values: Words) -> NDArray[An
         index = relation.index((column,), Version.NEW)
         return index.find(*index.key({column: values}, len(values))).counts()
     # An order of columns that no rule asks for is not worth its memory.
-    known, counts = _counted(relation, Version.NEW, column, relation.count() // _MANY | 1)
+    known, counts = _count_sample(relation, Version.NEW, column, relation.count() // _MANY | 1)
     if not len(known):
         return np.zeros(len(values))
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
@@ -162,12 +162,12 @@ class Balance:
         total = 0
         if not failed:
             offered, total = self._offered()
-        found: dict[int, list[Batch]] = {number: [] for number in range(len(domains))}
+        found: dict[int, list[RowBatch]] = {number: [] for number in range(len(domains))}
         slots = Slots()
         for number, domain in enumerate(domains):
             slots.made((codec(domain), AsIs(np.int64)), Everywhere(), found[number].append)
         told = [
-            (slots[number], Batch(len(offered[domain][0]), offered[domain]))
+            (slots[number], RowBatch(len(offered[domain][0]), offered[domain]))
             for number, domain in enumerate(domains)
             if domain in offered
         ]
@@ -185,7 +185,9 @@ class Balance:
         by_domain = {domain: found[number] for number, domain in enumerate(domains)}
         return self._decided(standings, by_domain)
 
-    def _decided(self, standings: Sequence[TaskStatus], found: dict[Domain, list[Batch]]) -> bool:
+    def _decided(
+        self, standings: Sequence[TaskStatus], found: dict[Domain, list[RowBatch]]
+    ) -> bool:
         part = self._part
         work = [each.activity for each in standings]
         excess = self._excess + max(work) - sum(work) // part.tasks
@@ -209,7 +211,7 @@ class Balance:
         part = self._part
         by_domain: dict[Domain, list[tuple[Words, Work]]] = {}
         for meeting in self._meetings:
-            by_domain.setdefault(meeting.domain, []).append(expected(meeting))
+            by_domain.setdefault(meeting.domain, []).append(estimate_work(meeting))
             self._beat()
         total = sum(int(work.sum()) for parts in by_domain.values() for _, work in parts)
         least = max(part.splitting.share * total / part.tasks, 1)  # of this task alone

@@ -37,14 +37,14 @@ from typing import Any, Final
 import numpy as np
 
 from caladan.columns.domains import CodedDomain, Domain, SortedDomain, TextDomain
-from caladan.columns.layout import concatenated
+from caladan.columns.layout import concatenate
 from caladan.columns.packed import PackedRelation
 from caladan.columns.ranks import CODED
 from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh import snapshot
 from caladan.engines.spark.mesh.shuffle import stream_of
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
-from caladan.engines.spark.session.staging import created, opened
+from caladan.engines.spark.session.staging import create_file, open_filesystem
 from caladan.program.diagnostics import without_user
 from caladan.program.events import sendable
 from caladan.rules.program import DeltaProgram
@@ -100,7 +100,7 @@ def _add_domain(update: Callable[[Any], None], domain: Domain) -> None:
 def _add_rows(
     update: Callable[[Any], None], relation: StoredRelation, domains: Sequence[Domain]
 ) -> None:
-    columns = concatenated(relation.blocks(), relation.arity)
+    columns = concatenate(relation.blocks(), relation.arity)
     if not columns:
         return
     ranks = [domain.ranks(words) for domain, words in zip(domains, columns, strict=True)]
@@ -163,7 +163,7 @@ class CheckpointFiles:
         from pyarrow import fs
 
         try:
-            system, path = opened(self.folder)
+            system, path = open_filesystem(self.folder)
             names = [i.base_name for i in system.get_file_info(fs.FileSelector(path, True))]
         except FAILURES:
             return {}
@@ -182,12 +182,12 @@ class CheckpointFiles:
     ) -> None:
         """Save a round of a part; one of FAILURES if that is not possible."""
         uri = self._uri(saved, part)
-        system, path = opened(uri)
+        system, path = open_filesystem(uri)
         system.create_dir(path.rpartition("/")[0])
         # Elsewhere a file is seen once it is whole; here it would be before.
         shown_at_once = system.type_name in ("local", "hdfs")
         draft = f".{secrets.token_hex(8)}.part" if shown_at_once else ""
-        with created(f"{uri}{draft}") as stream:
+        with create_file(f"{uri}{draft}") as stream:
             try:
                 self._write(stream, state, parts)
                 stream.close()
@@ -222,7 +222,7 @@ class CheckpointFiles:
         head += b" " * (-(len(_MAGIC) + _LENGTH.size + len(head)) % 8)  # arrays lie at eights
         yield _MAGIC + _LENGTH.pack(len(head)) + head
         for each in parts:
-            yield from snapshot.written(each)
+            yield from snapshot.write_snapshot(each)
 
     def read(self, saved: SavePoint, part: int) -> tuple[CheckpointState, bytearray, int]:
         """A part: its state, all its bytes, and where the shelves begin; Damaged if it is."""
@@ -251,7 +251,7 @@ class CheckpointFiles:
         return state, data, at + length
 
     def _bytes(self, saved: SavePoint, part: int) -> bytearray:
-        system, path = opened(self._uri(saved, part))
+        system, path = open_filesystem(self._uri(saved, part))
         with system.open_input_file(path) as file:
             data = bytearray(file.size())
             at = 0
@@ -268,7 +268,7 @@ class CheckpointFiles:
         """Remove parts of a round, as far as they are there."""
         for part in parts:
             with suppress(*FAILURES):
-                system, path = opened(self._uri(saved, part))
+                system, path = open_filesystem(self._uri(saved, part))
                 system.delete_file(path)
 
     def _uri(self, saved: SavePoint, part: int) -> str:
@@ -280,19 +280,19 @@ def folder_of(fingerprint: str) -> str:
     return f"caladan-{fingerprint}"
 
 
-def prepared(folder: str) -> None:
+def prepare_folder(folder: str) -> None:
     """See that the folder of the user is there and can be written to; else one of FAILURES."""
-    system, path = opened(folder)
+    system, path = open_filesystem(folder)
     system.create_dir(path)
     probe = f"caladan-{secrets.token_hex(8)}.probe"
-    with created(f"{folder.rstrip('/')}/{probe}") as stream:
+    with create_file(f"{folder.rstrip('/')}/{probe}") as stream:
         stream.write(b"caladan")
     system.delete_file(f"{path.rstrip('/')}/{probe}")
 
 
-def removed(folder: str, name: str) -> None:
+def remove_saved(folder: str, name: str) -> None:
     """Remove what has been saved under a name that a task told, as far as it is there."""
     if _FOLDER.fullmatch(name):
         with suppress(*FAILURES):
-            system, path = opened(f"{folder.rstrip('/')}/{name}")
+            system, path = open_filesystem(f"{folder.rstrip('/')}/{name}")
             system.delete_dir(path)

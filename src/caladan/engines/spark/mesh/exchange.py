@@ -23,12 +23,12 @@ from caladan.engines.spark.mesh.messages import (
     TaskStatus,
     Verdict,
     batches_of,
-    merged,
+    merge_sections,
     message,
     standing_of,
 )
 from caladan.engines.spark.mesh.shard import Shard
-from caladan.fixpoint.exchange import Tally, Work
+from caladan.fixpoint.exchange import RoundWork, Tally
 from caladan.program import thresholds
 from caladan.program.diagnostics import CaladanError
 from caladan.rules.failures import LimitReached
@@ -78,7 +78,7 @@ class MeshExchange:
         self._balance = Balance(self._shard, self._connections, self._beat)
         return self._shard.done
 
-    def round(self, work: Work) -> Tally:
+    def round(self, work: RoundWork) -> Tally:
         """Do some work, send what comes of it, and take in what has come."""
         shard = self._shard
         verdict = self._attempt(work)
@@ -135,7 +135,7 @@ class MeshExchange:
             shard.place(heavy, self._connections, self._beat, is_gathered=gathers)
             self._balance.placed()
 
-    def _attempt(self, work: Work) -> Verdict:
+    def _attempt(self, work: RoundWork) -> Verdict:
         shard = self._shard
         try:
             if self._failure is None:
@@ -159,7 +159,7 @@ class MeshExchange:
 
     def _exchanged(self, standing: TaskStatus) -> tuple[list[bytearray], list[TaskStatus]]:
         going = self._shard.going()
-        messages = [message(standing, merged(sections)) for sections in going]
+        messages = [message(standing, merge_sections(sections)) for sections in going]
         came = self._connections.exchange(messages)
         standings = [standing if each is None else standing_of(each) for each in came]
         return [each for each in came if each is not None], standings

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from caladan.engines.spark.mesh.members import Member
 from caladan.engines.spark.mesh.rules import MeshInputs
 from caladan.fixpoint.blueprint import ROUNDS
-from caladan.fixpoint.exchange import Alone, Tally, Work
+from caladan.fixpoint.exchange import Alone, RoundWork, Tally
 from caladan.fixpoint.fixpoint import run
 from caladan.fixpoint.shapes.choice import Shaping
 from caladan.fixpoint.whole import Whole
@@ -91,7 +91,7 @@ class _SoloExchange(Alone):
         super().__init__(share, done)
         self._must_return = must_return
 
-    def round(self, work: Work) -> Tally:
+    def round(self, work: RoundWork) -> Tally:
         """Do some work, and settle it."""
         tally = super().round(work)
         return replace(tally, goes_on=False) if tally.goes_on and self._must_return() else tally

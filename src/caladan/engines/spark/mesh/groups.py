@@ -21,7 +21,7 @@ from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import Domain, TextDomain
 from caladan.columns.groups import GroupRelation
 from caladan.columns.interner import Tuples
-from caladan.columns.layout import Words, concatenated
+from caladan.columns.layout import Words, concatenate
 from caladan.columns.ranks import rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh import snapshot
@@ -30,12 +30,12 @@ from caladan.engines.spark.mesh.placement import Copy
 from caladan.engines.spark.mesh.repartition import ContributorArrivals, GroupArrivals
 from caladan.engines.spark.mesh.shuffle import (
     AsIs,
-    Batch,
     Codec,
-    Field,
     Route,
+    RowBatch,
     Slot,
     Slots,
+    WireField,
     codec,
     field_copy,
 )
@@ -48,7 +48,7 @@ from caladan.fixpoint.aggregates import (
 from caladan.fixpoint.groups import AggregateHead, Contribution, Contributions
 from caladan.join.arithmetic import ValueColumn
 from caladan.join.plan import RulePlan
-from caladan.join.walk import Sink
+from caladan.join.walk import SolutionSink
 from caladan.program.kinds import Kind
 from caladan.rules.program import DeltaRule
 
@@ -65,7 +65,7 @@ class GroupOutbox(Protocol):
         """Some more."""
         ...
 
-    def leave(self) -> Batch | None:
+    def leave(self) -> RowBatch | None:
         """All there is, None if nothing; then it is empty."""
         ...
 
@@ -94,17 +94,17 @@ class BestOutbox:
         for i, column in self._columns.items():
             column.add(numbers, contribution.amounts[i])
 
-    def leave(self) -> Batch | None:
+    def leave(self) -> RowBatch | None:
         rows = len(self._tuples)
         if not rows:
             return None
         everything = np.arange(rows)
-        fields: list[Field] = [np.concatenate(parts) for parts in self._groups]
+        fields: list[WireField] = [np.concatenate(parts) for parts in self._groups]
         for i, column in self._columns.items():
             ranks = column.ranks(everything)
             fields.append(rank_floats(ranks) if self._domains[i].kind is Kind.FLOAT else ranks)
         self._clear()
-        return Batch(rows, tuple(fields))
+        return RowBatch(rows, tuple(fields))
 
     def _clear(self) -> None:
         self._tuples = Tuples(len(self._info.group))
@@ -129,16 +129,16 @@ class WholeOutbox:
     def add(self, contribution: Contribution) -> None:
         self._kept.append(contribution)
 
-    def leave(self) -> Batch | None:
+    def leave(self) -> RowBatch | None:
         kept, self._kept = self._kept, []
         if not kept:
             return None
         columns = zip(*map(_fields, kept), strict=True)
         rows = sum(contribution.rows for contribution in kept)
-        return Batch(rows, tuple(np.concatenate(parts) for parts in columns))
+        return RowBatch(rows, tuple(np.concatenate(parts) for parts in columns))
 
 
-def _fields(contribution: Contribution) -> list[Field]:
+def _fields(contribution: Contribution) -> list[WireField]:
     keys = [words for columns in contribution.keys.values() for words in columns]
     amounts = [values.data for values in contribution.amounts.values()]
     return [*contribution.group, *amounts, *keys]
@@ -171,16 +171,16 @@ class GroupMember(Member):
         assert isinstance(self.head, AggregateHead)
         return self.head
 
-    def own(self, batch: Batch) -> None:
+    def own(self, batch: RowBatch) -> None:
         self._groups.give(batch.fields, batch.rows)
 
-    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> SolutionSink:
         contributing = Contributions(self._info, self._domains, rule, plan, keys)
         outbox: GroupOutbox = WholeOutbox()
         if self._is_best:
             outbox = BestOutbox(self._info, self._domains)
         self._outboxes.append((self._contributions(contributing), outbox))
-        return Sink(lambda frontier: outbox.add(contributing.of(frontier)))
+        return SolutionSink(lambda frontier: outbox.add(contributing.of(frontier)))
 
     def _contributions(self, contributing: Contributions) -> Slot:
         """The slot for what a rule contributes: groups, amounts, and keys where they count."""
@@ -197,7 +197,7 @@ class GroupMember(Member):
             if place.solutions is not None:
                 self._places[i, place.solutions] = fields
 
-        def receive(batch: Batch) -> None:
+        def receive(batch: RowBatch) -> None:
             fields = iter(batch.fields)
             group = [next(fields) for _ in self._group]
             amounts = {i: ValueColumn(kind, next(fields)) for i, kind in kinds.items()}
@@ -232,26 +232,26 @@ class GroupMember(Member):
             if places is not None:
                 types = (AsIs(np.uint32), *keys, AsIs(places.dtype), AsIs(np.bool_))
                 take = partial(_keep, partial(places.restore, place))
-                yield SnapshotSection(types, partial(_placed, places, place), take)
+                yield SnapshotSection(types, partial(_split_by_place, places, place), take)
         for values, _ in self._told.values():
             yield from snapshot.groups(values.relation, self._columns, values.restore)
 
-    def contents(self) -> Iterator[tuple[str, Batch]]:
+    def contents(self) -> Iterator[tuple[str, RowBatch]]:
         head, rows = self._groups, self.relation.count()
-        columns = tuple(concatenated(self.relation.blocks(), len(self._domains)))
+        columns = tuple(concatenate(self.relation.blocks(), len(self._domains)))
         if rows:
             kept = [array for column in head.columns.values() for array in column.columns(rows)]
-            yield "groups", Batch(rows, (*columns, *kept))
-            yield "facts", Batch(rows, columns)
+            yield "groups", RowBatch(rows, (*columns, *kept))
+            yield "facts", RowBatch(rows, columns)
         for relation in (self.relation, *(values.relation for values, _ in self._told.values())):
             if relation.delta_count():
                 yield "changed", self.news(relation)
         for i, place in self._places:
             places = head.columns[i].places
-            for batch in _placed(places, place) if places is not None else ():
+            for batch in _split_by_place(places, place) if places is not None else ():
                 number, *rest = batch.fields
                 group = [columns[c][number] for c in self._info.group]
-                yield f"{i} {place}", Batch(batch.rows, (*group, *rest))
+                yield f"{i} {place}", RowBatch(batch.rows, (*group, *rest))
 
     def arrivals(self, slots: Slots) -> GroupArrivals:
         head = self._groups
@@ -267,9 +267,9 @@ class GroupMember(Member):
                 found.contributors(f"{i} {place}", spread, ContributorArrivals(codecs, restore))
         return found
 
-    def _kept(self, column: Accumulator) -> Iterator[Batch]:
+    def _kept(self, column: Accumulator) -> Iterator[RowBatch]:
         rows = self.relation.count()
-        yield Batch(rows, tuple(column.columns(rows)))
+        yield RowBatch(rows, tuple(column.columns(rows)))
 
     def flip(self) -> int:
         # A total over nothing is 0, in the one task that owns it.
@@ -287,13 +287,13 @@ def _amounts(domain: Domain) -> Codec:
     return AsIs(np.float64 if domain.kind is Kind.FLOAT else np.int64)
 
 
-def _placed(places: ContributorValues, place: str) -> Iterator[Batch]:
+def _split_by_place(places: ContributorValues, place: str) -> Iterator[RowBatch]:
     columns = places.columns(place)
     if columns:
-        yield Batch(len(columns[0]), tuple(columns))
+        yield RowBatch(len(columns[0]), tuple(columns))
 
 
-def _keep(restore: Callable[[Sequence[Field]], None], batch: Batch) -> None:
+def _keep(restore: Callable[[Sequence[WireField]], None], batch: RowBatch) -> None:
     """Restore arrays that change in place: copies, for those of a batch lie in what was read."""
     restore([np.array(field) for field in batch.fields])
 
@@ -305,21 +305,21 @@ class GroupCopy:
         self._group = info.group
         self._values = [i for i, function in enumerate(info.aggregates) if function]
         self._tuples = Tuples(len(info.group))
-        self._pending: list[Batch] = []
+        self._pending: list[RowBatch] = []
         self.relation = StoredRelation.of_groups(domains, info.group)
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: RowBatch) -> None:
         """New values; `flip` puts them in."""
         self._pending.append(batch)
 
-    def restore(self, batch: Batch) -> None:
+    def restore(self, batch: RowBatch) -> None:
         """Groups with their values, as they once were; none of them is new."""
         self._tuples.ids([batch.fields[i] for i in self._group], batch.rows)
         body = self.relation.body
         assert isinstance(body, GroupRelation)
         body.restore(batch.fields, batch.rows)
 
-    def numbers(self, group: Sequence[Field], rows: int) -> Field:
+    def numbers(self, group: Sequence[WireField], rows: int) -> WireField:
         """The numbers of groups."""
         return self._tuples.ids(group, rows)[0]
 

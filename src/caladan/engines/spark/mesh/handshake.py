@@ -156,7 +156,7 @@ class _Handshakes:
         self._selector.close()
 
     def _call(self, task: int) -> None:
-        steps = _calling(self._doors[task], self._me, task, self._secret, self._secure, self.met)
+        steps = _call(self._doors[task], self._me, task, self._secret, self._secure, self.met)
         self._advance(task, steps)
 
     def _accept(self) -> None:
@@ -168,7 +168,7 @@ class _Handshakes:
             if self._secure is not None:
                 connection = self._secure.wrapped(connection, called=True)
             self._strangers.add(connection)
-            steps = _answering(connection, self._me, self._secret, self._secure, self.met)
+            steps = _answer(connection, self._me, self._secret, self._secure, self.met)
             self._advance(None, steps, connection)
 
     def _go_on(self, connection: socket.socket) -> None:
@@ -204,7 +204,7 @@ class _Handshakes:
         connection.close()
 
 
-def _calling(
+def _call(
     door: Door,
     me: int,
     task: int,
@@ -212,7 +212,7 @@ def _calling(
     secure: Secure | None,
     met: list[socket.socket | None],
 ) -> Steps[None]:
-    connection = yield from _connected(door)
+    connection = yield from _connect(door)
     try:
         if secure is not None:
             connection = secure.wrapped(connection, called=False)
@@ -220,18 +220,18 @@ def _calling(
             secure.check(connection)
         ours = secrets.token_bytes(_SIZE)
         yield from _sent(connection, _HELLO.pack(me, ours))
-        answer = yield from _received(connection, 2 * _SIZE)
+        answer = yield from _receive(connection, 2 * _SIZE)
         if not hmac.compare_digest(answer[:_SIZE], _proof(secret, b"called", me, task, ours)):
             raise ConnectionError(f"task {task} does not know the key")
         yield from _sent(connection, _proof(secret, b"caller", me, task, answer[_SIZE:]))
-        yield from _received(connection, len(_WELCOME))
+        yield from _receive(connection, len(_WELCOME))
     except BaseException:
         connection.close()
         raise
     met[task] = connection
 
 
-def _answering(
+def _answer(
     connection: socket.socket,
     me: int,
     secret: bytes,
@@ -243,13 +243,13 @@ def _answering(
             assert isinstance(connection, ssl.SSLSocket)
             yield from _patiently(connection, connection.do_handshake)
             secure.check(connection)
-        hello = yield from _received(connection, _HELLO.size)
+        hello = yield from _receive(connection, _HELLO.size)
         caller, theirs = _HELLO.unpack(hello)
         if not me < caller < len(met):
             raise ConnectionError("nobody of that number is to call")
         ours = secrets.token_bytes(_SIZE)
         yield from _sent(connection, _proof(secret, b"called", caller, me, theirs) + ours)
-        proof = yield from _received(connection, _SIZE)
+        proof = yield from _receive(connection, _SIZE)
         if not hmac.compare_digest(proof, _proof(secret, b"caller", caller, me, ours)):
             raise ConnectionError("it does not know the key")
         yield from _sent(connection, _WELCOME)
@@ -262,7 +262,7 @@ def _answering(
     met[caller] = connection
 
 
-def _connected(door: Door) -> Steps[socket.socket]:
+def _connect(door: Door) -> Steps[socket.socket]:
     problem = OSError(f"{door.host} has no address")
     found = socket.getaddrinfo(door.host, door.port, type=socket.SOCK_STREAM)
     for family, kind, protocol, _, address in found:
@@ -294,7 +294,7 @@ def _sent(connection: socket.socket, data: bytes) -> Steps[None]:
         data = data[sent:]
 
 
-def _received(connection: socket.socket, size: int) -> Steps[bytes]:
+def _receive(connection: socket.socket, size: int) -> Steps[bytes]:
     received = bytearray()
     while len(received) < size:
         left = size - len(received)

@@ -24,7 +24,7 @@ from caladan.engines.spark.session import internals
 from caladan.engines.spark.session.workers import with_python
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Message, Peer
-from caladan.engines.spark.tasks.job import JobResult, controlled
+from caladan.engines.spark.tasks.job import JobResult, control_tasks
 from caladan.engines.spark.tasks.work import Work
 from caladan.program.diagnostics import error
 
@@ -67,7 +67,7 @@ def run(work: Work, tasks: int, hear: Hear, context: Context) -> JobResult:
     conf = spark.getConf()
     folder = context.options.checkpoint
     meeting = Rendezvous(tasks, hear)
-    with controlled(context, meeting.heard) as control:
+    with control_tasks(context, meeting.heard) as control:
         mesh = Mesh(
             replace(work, address=control.address, options=context.limits()),
             tasks,

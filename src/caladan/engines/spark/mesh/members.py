@@ -23,8 +23,8 @@ from caladan.engines.spark.mesh.placement import Copy
 from caladan.engines.spark.mesh.repartition import Arrivals, PlainArrivals
 from caladan.engines.spark.mesh.shuffle import (
     AsIs,
-    Batch,
     Route,
+    RowBatch,
     Slot,
     Slots,
     codec,
@@ -34,7 +34,7 @@ from caladan.engines.spark.mesh.shuffle import (
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
 from caladan.fixpoint.heads import PlainHead, RelationHead
 from caladan.join.plan import RulePlan
-from caladan.join.walk import Sink
+from caladan.join.walk import SolutionSink
 from caladan.rules.body import Version
 from caladan.rules.program import DeltaRule
 
@@ -44,7 +44,7 @@ class CopyOf(Protocol):
 
     relation: StoredRelation
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: RowBatch) -> None:
         """What came from owners; `flip` puts it in."""
         ...
 
@@ -61,7 +61,7 @@ class Outbox(Protocol):
         """How much there is."""
         ...
 
-    def leave(self) -> Batch | None:
+    def leave(self) -> RowBatch | None:
         """All there is, None if nothing; then it is empty."""
         ...
 
@@ -135,15 +135,15 @@ class Member:
         """Where facts are owned."""
         raise NotImplementedError
 
-    def own(self, batch: Batch) -> None:
+    def own(self, batch: RowBatch) -> None:
         """Facts that are this task's from the start."""
         raise NotImplementedError
 
-    def news(self, relation: StoredRelation) -> Batch:
+    def news(self, relation: StoredRelation) -> RowBatch:
         """The facts of a copy that are new, as they travel."""
-        return Batch(relation.delta_count(), delta_columns(relation))
+        return RowBatch(relation.delta_count(), delta_columns(relation))
 
-    def leaving(self) -> Iterator[tuple[Slot, Batch]]:
+    def leaving(self) -> Iterator[tuple[Slot, RowBatch]]:
         """What the rules derived in this round, and what the last one found to be new."""
         for slot, outbox in self._outboxes:
             batch = outbox.leave()
@@ -170,7 +170,7 @@ class Member:
         """What this task owns, once nothing changes any more."""
         return self.head.finished(orders)
 
-    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> SolutionSink:
         """Where the solutions of a rule go."""
         raise NotImplementedError
 
@@ -178,7 +178,7 @@ class Member:
         """What there is to be saved between two rounds, in the order in which it is put back."""
         raise NotImplementedError
 
-    def contents(self) -> Iterator[tuple[str, Batch]]:
+    def contents(self) -> Iterator[tuple[str, RowBatch]]:
         """All there is between two rounds, by its kind, to be placed anew."""
         raise NotImplementedError
 
@@ -194,7 +194,7 @@ class PlainCopy:
         self.relation = relation
         self._keyed = keyed
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: RowBatch) -> None:
         """Facts that are perhaps new."""
         snapshot.add(self.relation, batch, keyed=self._keyed)
 
@@ -242,15 +242,15 @@ class PlainMember(Member):
         """Where facts are owned."""
         return self._candidates.spread
 
-    def own(self, batch: Batch) -> None:
+    def own(self, batch: RowBatch) -> None:
         """Facts that are this task's, if they are new."""
         snapshot.add(self.relation, batch, keyed=self._keyed)
 
-    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> SolutionSink:
         """Where the solutions of a rule go."""
         return self._outbox.sink(rule, plan, keys)
 
-    def leave(self) -> Batch | None:
+    def leave(self) -> RowBatch | None:
         """The candidates of a round, None if there are none."""
         outbox = self._outbox.relation
         if not outbox.flip():
@@ -272,7 +272,7 @@ class PlainMember(Member):
         for relation in (self.relation, *self.copies.values()):
             yield from snapshot.facts(relation, self._codecs, keyed=self._keyed)
 
-    def contents(self) -> Iterator[tuple[str, Batch]]:
+    def contents(self) -> Iterator[tuple[str, RowBatch]]:
         """All facts: new if they are in some copy, else old."""
         for relation in (self.relation, *self.copies.values()):
             for batch in snapshot.batches(relation, Version.DELTA, keyed=self._keyed):
@@ -286,12 +286,12 @@ class PlainMember(Member):
         copies += [(each.relation, slot.spread) for each, slot in self._told.values()]
         return PlainArrivals(self._codecs, copies, slots, keyed=self._keyed)
 
-    def news(self, relation: StoredRelation) -> Batch:
+    def news(self, relation: StoredRelation) -> RowBatch:
         """The facts of a copy that are new, as they travel."""
         body = relation.body
         if self._keyed and isinstance(body, PackedRelation):
             assert body.base.delta is not None
-            return Batch(relation.delta_count(), (body.base.delta.keys,))
+            return RowBatch(relation.delta_count(), (body.base.delta.keys,))
         return super().news(relation)
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from caladan.engines.spark.mesh.shuffle import Batch, Codec, Field, Slot
+from caladan.engines.spark.mesh.shuffle import Codec, RowBatch, Slot, WireField
 from caladan.program.events import (
     Event,
     Listener,
@@ -28,6 +28,7 @@ from caladan.program.events import (
     RuleDone,
     RulePlanned,
     RuleSearched,
+    RunsMet,
     StrategyDeclined,
 )
 from caladan.rules.support import Sign
@@ -79,7 +80,7 @@ class TaskStatus:
     rounds: int = 0
 
 
-def message(standing: TaskStatus, sections: Sequence[tuple[Slot, Batch]]) -> list[Any]:
+def message(standing: TaskStatus, sections: Sequence[tuple[Slot, RowBatch]]) -> list[Any]:
     """The buffers of a message."""
     head = [_HEAD.pack(*_numbers(standing), len(sections))]
     head += [_SECTION.pack(slot.number, batch.rows) for slot, batch in sections]
@@ -89,7 +90,7 @@ def message(standing: TaskStatus, sections: Sequence[tuple[Slot, Batch]]) -> lis
     return buffers
 
 
-def buffers_of(codecs: Sequence[Codec], batch: Batch) -> Iterator[Any]:
+def buffers_of(codecs: Sequence[Codec], batch: RowBatch) -> Iterator[Any]:
     """The arrays of a batch, as bytes."""
     for codec, field in zip(codecs, batch.fields, strict=True):
         for array in codec.outward(field):
@@ -111,14 +112,14 @@ def standing_of(data: bytearray) -> TaskStatus:
     return TaskStatus(activity, new, facts, found, *told, rounds)
 
 
-def batches_of(data: bytearray, slots: Sequence[Slot]) -> Iterator[tuple[Slot, Batch]]:
+def batches_of(data: bytearray, slots: Sequence[Slot]) -> Iterator[tuple[Slot, RowBatch]]:
     """The batches of a message."""
     sections = _HEAD.unpack_from(data)[-1]
     take = ArrayReader(data, _HEAD.size + sections * _SECTION.size)
     for number in range(sections):
         slot_number, rows = _SECTION.unpack_from(data, _HEAD.size + number * _SECTION.size)
         slot = slots[slot_number]
-        yield slot, Batch(rows, tuple(codec.inward(take, rows) for codec in slot.codecs))
+        yield slot, RowBatch(rows, tuple(codec.inward(take, rows) for codec in slot.codecs))
 
 
 class ArrayReader:
@@ -127,35 +128,35 @@ class ArrayReader:
     def __init__(self, data: bytearray, at: int) -> None:
         self._data, self.at = data, at
 
-    def __call__(self, dtype: Any, length: int) -> Field:
+    def __call__(self, dtype: Any, length: int) -> WireField:
         """An array of a type and length that are known."""
         if not length:
             return np.empty(0, dtype)
-        array: Field = np.frombuffer(self._data, dtype, length, self.at)
+        array: WireField = np.frombuffer(self._data, dtype, length, self.at)
         self.at += array.nbytes + -array.nbytes % 8
         return array
 
 
-def merged(sections: Iterable[tuple[Slot, Batch]]) -> list[tuple[Slot, Batch]]:
+def merge_sections(sections: Iterable[tuple[Slot, RowBatch]]) -> list[tuple[Slot, RowBatch]]:
     """Sections with those of one slot put together, in their order."""
-    by_slot: dict[int, tuple[Slot, list[Batch]]] = {}
+    by_slot: dict[int, tuple[Slot, list[RowBatch]]] = {}
     for slot, batch in sections:
         by_slot.setdefault(slot.number, (slot, []))[1].append(batch)
-    return [(slot, _joined(batches)) for slot, batches in by_slot.values()]
+    return [(slot, _join(batches)) for slot, batches in by_slot.values()]
 
 
-def _joined(batches: Sequence[Batch]) -> Batch:
+def _join(batches: Sequence[RowBatch]) -> RowBatch:
     if len(batches) == 1:
         return batches[0]
     fields = tuple(
         np.concatenate(parts) for parts in zip(*(b.fields for b in batches), strict=True)
     )
-    return Batch(sum(batch.rows for batch in batches), fields)
+    return RowBatch(sum(batch.rows for batch in batches), fields)
 
 
 RuleKey: TypeAlias = tuple[int, str | None]
 """The number of a rule, and the relation whose new facts seed it."""
-Solutions: TypeAlias = Mapping[RuleKey, tuple[int, float]]
+SolutionCounts: TypeAlias = Mapping[RuleKey, tuple[int, float]]
 """By rule, how many solutions were found, and in how many seconds."""
 
 
@@ -166,6 +167,7 @@ class ShardEvents(Listener):
         self.solutions: dict[RuleKey, tuple[int, float]] = {}
         self.found = 0
         self._proposed: dict[tuple[RuleKey, str], tuple[int, int]] = {}
+        self._met: dict[RuleKey, tuple[int, int]] = {}
         self._planned: dict[tuple[RuleKey, tuple[str, ...]], RulePlanned] = {}
         self._declined: dict[StrategyDeclined, None] = {}
         self._machine = 0
@@ -188,6 +190,10 @@ class ShardEvents(Listener):
                 key = (event.rule, event.seed), event.variable
                 proposed, confirmed = self._proposed.get(key, (0, 0))
                 self._proposed[key] = proposed + event.proposed, confirmed + event.confirmed
+            case RunsMet():
+                lookups, accumulated = self._met.get((event.rule, event.seed), (0, 0))
+                met = lookups + event.lookups, accumulated + event.accumulated
+                self._met[event.rule, event.seed] = met
             case StrategyDeclined():
                 self._declined[event] = None
             case MachineRan():
@@ -207,3 +213,5 @@ class ShardEvents(Listener):
             yield RuleDone(*key, *done)
         for (key, variable), counts in self._proposed.items():
             yield RuleSearched(*key, variable, *counts)
+        for key, counts in self._met.items():
+            yield RunsMet(*key, *counts)

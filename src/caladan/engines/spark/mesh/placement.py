@@ -34,7 +34,7 @@ from caladan.program import Variable
 from caladan.rules.body import Body, Scan, Version
 from caladan.rules.program import DeltaRule
 
-Columns: TypeAlias = tuple[int, ...]
+ColumnPlaces: TypeAlias = tuple[int, ...]
 
 _TRIED: Final = 4096  # combinations of owners that are looked at, all of them
 _TRAVELS: Final = 2.0  # candidates are many: most of what is derived is known already
@@ -56,7 +56,7 @@ class Copy:
     """A relation, spread by some columns; whole in every task if `by` is None."""
 
     relation: str
-    by: Columns | None
+    by: ColumnPlaces | None
     heavy: Heavy = Heavy.TOGETHER
 
     @property
@@ -142,7 +142,7 @@ def placement(
     return Placement(best, others, reads)
 
 
-def gathered(relations: Iterable[str]) -> Placement:
+def place_in_first(relations: Iterable[str]) -> Placement:
     """All facts in the first task."""
     return Placement({name: Copy(name, ()) for name in relations}, (), {})
 
@@ -152,7 +152,7 @@ def meetings(
 ) -> dict[int, str | None]:
     """The variables in which rules with several recursive atoms meet, by rule."""
     several = (rule for rule in rules if len(rule.recursive) > 1)
-    return {rule.rule: _meeting(rule, relations) for rule in several}
+    return {rule.rule: _find_shared_variable(rule, relations) for rule in several}
 
 
 def _reads(
@@ -177,7 +177,7 @@ def _reads(
         yield (rule.rule, *atom), replace(copy, heavy=how)
 
 
-def _meeting(rule: RuleBody, relations: Mapping[str, RelationInfo]) -> str | None:
+def _find_shared_variable(rule: RuleBody, relations: Mapping[str, RelationInfo]) -> str | None:
     """The variable that most recursive atoms share; None if they have no variables at all."""
     counts: dict[str, int] = {}
     for scan in rule.recursive:

@@ -18,15 +18,15 @@ from caladan.columns.layout import Mask
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh import snapshot
-from caladan.engines.spark.mesh.shuffle import Batch, Codec, Field, Route, Slot, Slots
+from caladan.engines.spark.mesh.shuffle import Codec, Route, RowBatch, Slot, Slots, WireField
 from caladan.fixpoint.groups import AggregateHead
 from caladan.rules.body import Version
 
 
-class _BatchList(list[Batch]):
+class _BatchList(list[RowBatch]):
     """Batches that have come; their arrays lie in the messages."""
 
-    def fields(self) -> list[Field]:
+    def fields(self) -> list[WireField]:
         """All of them as one, in arrays of our own; none if nothing has come."""
         return [np.concatenate(parts) for parts in zip(*(b.fields for b in self), strict=True)]
 
@@ -75,7 +75,7 @@ class PlainArrivals:
                 snapshot.add(relation, batch, keyed=self._keyed)
             relation.flip()
 
-    def _without(self, known: StoredRelation, batch: Batch) -> Batch:
+    def _without(self, known: StoredRelation, batch: RowBatch) -> RowBatch:
         """The facts of a batch that are not known."""
         if not known.delta_count():
             return batch
@@ -86,7 +86,7 @@ class PlainArrivals:
             rest: Mask = run.keys[at] != keys
         else:
             rest = ~known.contains(batch.fields)
-        return Batch(int(rest.sum()), tuple(field[rest] for field in batch.fields))
+        return RowBatch(int(rest.sum()), tuple(field[rest] for field in batch.fields))
 
 
 class GroupsCopy(Protocol):
@@ -94,11 +94,11 @@ class GroupsCopy(Protocol):
 
     relation: StoredRelation
 
-    def restore(self, batch: Batch) -> None:
+    def restore(self, batch: RowBatch) -> None:
         """Groups with their values, none of them new."""
         ...
 
-    def numbers(self, group: Sequence[Field], rows: int) -> Field:
+    def numbers(self, group: Sequence[WireField], rows: int) -> WireField:
         """The numbers of groups."""
         ...
 
@@ -108,7 +108,7 @@ class ContributorArrivals:
     """How contributors of a place travel after their groups, and who takes them back."""
 
     codecs: tuple[Codec, ...]
-    restore: Callable[[Sequence[Field]], None]
+    restore: Callable[[Sequence[WireField]], None]
 
 
 class GroupArrivals:
@@ -180,7 +180,7 @@ class GroupArrivals:
             _change(head.relation, numbers.ids(group, len(fields[0]))[0])
 
 
-def _change(relation: StoredRelation, numbers: Field) -> None:
+def _change(relation: StoredRelation, numbers: WireField) -> None:
     """Make groups the delta."""
     assert isinstance(relation.body, GroupRelation)
     relation.body.change(np.unique(numbers).astype(np.int64), {})

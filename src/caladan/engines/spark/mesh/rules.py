@@ -1,7 +1,7 @@
 """The relations and rules of a clique, as a task has them while certain values are split.
 
 `MeshInputs` is what goes in, encoded: the same in every task, whatever part of it the task has.
-`moved` places what tasks have anew, when other values are split.
+`move` places what tasks have anew, when other values are split.
 
 A delta rule reads copies of the clique's relations. One whose facts fan out by heavy values is
 there twice: for the others, wherever a fact is owned; and for the heavy ones in every task, over
@@ -30,17 +30,17 @@ from caladan.engines.spark.mesh.messages import (
     TaskStatus,
     Verdict,
     batches_of,
-    merged,
+    merge_sections,
     message,
 )
 from caladan.engines.spark.mesh.placement import (
     Copy,
     Placement,
     RuleBody,
-    gathered,
+    place_in_first,
     placement,
 )
-from caladan.engines.spark.mesh.shuffle import Batch, Slot, Slots
+from caladan.engines.spark.mesh.shuffle import RowBatch, Slot, Slots
 from caladan.engines.spark.mesh.skew import (
     Fan,
     HeavyValues,
@@ -151,7 +151,7 @@ def share(
     return found
 
 
-def parted(
+def split_by_values(
     relation: StoredRelation, domains: Sequence[Domain], column: int, values: Words
 ) -> tuple[StoredRelation, StoredRelation]:
     """The facts of a finished relation that have one of these values in a column; the others."""
@@ -162,10 +162,10 @@ def parted(
             target.add([words[rows] for words in block], int(rows.sum()))
     found.flip()
     others.flip()
-    return committed(found), committed(others)
+    return commit(found), commit(others)
 
 
-def committed(relation: StoredRelation) -> StoredRelation:
+def commit(relation: StoredRelation) -> StoredRelation:
     """A relation whose delta has become old."""
     relation.commit()
     return relation
@@ -191,7 +191,7 @@ class ShardRules:
         self.me, self.tasks = me, tasks
         fans: dict[int, Fan] = {}
         if is_gathered:
-            self.placement: Placement = gathered(given.own)
+            self.placement: Placement = place_in_first(given.own)
         else:
             found = ((rule.rule, heavy.fan(rule, given.own)) for rule in given.recursive)
             fans = {rule: fan for rule, fan in found if fan is not None}
@@ -236,8 +236,8 @@ class ShardRules:
         domains = self.given.classes.columns(scan.relation)
         values = self.heavy.of(scan.relation, fan.column)
         assert values is not None
-        heavy, light = parted(self.given.base[scan.relation], domains, fan.column, values)
-        mine = committed(share(heavy, domains, self.me, self.tasks))
+        heavy, light = split_by_values(self.given.base[scan.relation], domains, fan.column, values)
+        mine = commit(share(heavy, domains, self.me, self.tasks))
         yield self._over(rule, {fan.atom: (f"{scan.relation}@light", light)}, None)
         yield self._over(rule, {fan.atom: (f"{scan.relation}@heavy", mine)}, fan.copy)
 
@@ -279,7 +279,7 @@ class ShardRules:
         return self.given.planner.ready(rule, atoms, {name: (scan.relation, mine)})
 
 
-def moved(
+def move(
     sources: Iterable[ShardRules],
     target: ShardRules,
     exchange: Connections,
@@ -288,7 +288,7 @@ def moved(
     """Place what this task has, in one exchange with all others; `target` has nothing yet."""
     slots = Slots()
     arrivals = {name: member.arrivals(slots) for name, member in target.members.items()}
-    going: list[list[tuple[Slot, Batch]]] = [[] for _ in range(target.tasks)]
+    going: list[list[tuple[Slot, RowBatch]]] = [[] for _ in range(target.tasks)]
     for source in sources:
         for name, member in source.members.items():
             for kind, batch in member.contents():
@@ -299,7 +299,7 @@ def moved(
                     beat()
     mine, going[target.me] = going[target.me], []
     standing = TaskStatus(0, 0, 0, 0, Verdict.GO_ON)
-    came = exchange.exchange([message(standing, merged(sections)) for sections in going])
+    came = exchange.exchange([message(standing, merge_sections(sections)) for sections in going])
     for slot, batch in mine:
         slot.receive(batch)
     for data in came:

@@ -35,19 +35,19 @@ from caladan.engines.spark.mesh.messages import (
     Connections,
     SaveRequest,
     ShardEvents,
-    Solutions,
+    SolutionCounts,
     TaskStatus,
     Verdict,
 )
 from caladan.engines.spark.mesh.placement import Placement
-from caladan.engines.spark.mesh.rules import MeshInputs, ShardRules, moved
-from caladan.engines.spark.mesh.shuffle import AsIs, Batch, Slot, codec
+from caladan.engines.spark.mesh.rules import MeshInputs, ShardRules, move
+from caladan.engines.spark.mesh.shuffle import AsIs, RowBatch, Slot, codec
 from caladan.engines.spark.mesh.skew import HeavyValues, SkewLimits
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
 from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.planner import ReadyRule
 from caladan.fixpoint.sums import never_settling, values_of
-from caladan.join.arithmetic import blamed
+from caladan.join.arithmetic import blame_rule
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.events import (
     CliqueTaken,
@@ -57,7 +57,7 @@ from caladan.program.events import (
 from caladan.rules.program import DeltaProgram
 from caladan.rules.support import Growth, Sign
 
-Going: TypeAlias = list[list[tuple[Slot, Batch]]]
+Going: TypeAlias = list[list[tuple[Slot, RowBatch]]]
 """What goes to each task."""
 
 
@@ -96,7 +96,7 @@ class Shard:
         self._aggregating = {
             each.rule.head: each.rule for each in self.given.rules if each.rule.has_aggregates
         }
-        self._mine: list[tuple[Slot, Batch]] = []
+        self._mine: list[tuple[Slot, RowBatch]] = []
         self._going: Going = []
         self._activity = 0  # rows that the last step left to be sent, to this task itself too
         self.new = 0
@@ -198,7 +198,7 @@ class Shard:
         going, self._going = self._going, []
         return going or [[] for _ in range(self.tasks)]
 
-    def take(self, batches: Iterable[tuple[Slot, Batch]]) -> None:
+    def take(self, batches: Iterable[tuple[Slot, RowBatch]]) -> None:
         """Take in what has come, this task's own too, and see what of it is new."""
         for slot, batch in self._mine:
             slot.receive(batch)
@@ -207,7 +207,7 @@ class Shard:
             slot.receive(batch)
         self.new = 0
         for name, member in self.placed.members.items():
-            with blamed(self._aggregating.get(name)):
+            with blame_rule(self._aggregating.get(name)):
                 self.new += member.flip()
         self.limits.memory.add(self.new, self.given.state.held)
 
@@ -308,7 +308,7 @@ class Shard:
         source, self._gathered, self._alone = self.placed, None, 0
         self.placed = ShardRules(self.given, self.me, self.tasks, heavy, is_gathered=is_gathered)
         self.reset_growth()  # groups have moved
-        moved([source], self.placed, exchange, beat)
+        move([source], self.placed, exchange, beat)
 
     # ── Saving ───────────────────────────────────────────────────────────────────────────────────
 
@@ -326,7 +326,7 @@ class Shard:
         self,
         tasks: int,
         saved: Mapping[int, tuple[bytearray, int]],
-        solutions: Iterable[Solutions],
+        solutions: Iterable[SolutionCounts],
         exchange: Connections,
         beat: Callable[[], None],
     ) -> None:
@@ -340,7 +340,7 @@ class Shard:
         if tasks == self.tasks:
             (self.placed,) = put_back
         else:
-            moved(put_back, self.placed, exchange, beat)
+            move(put_back, self.placed, exchange, beat)
         self.placed.enter()
         self.given.facts = {}
         self.new = sum(member.relation.delta_count() for member in self.placed.members.values())
@@ -353,10 +353,10 @@ def _put_back(given: MeshInputs, me: int, tasks: int, data: bytearray, at: int) 
     """What a task had when it saved."""
     heavy: dict[Domain, Words] = {}
     is_gathered = np.array([False])
-    at = snapshot.restored(_head_shelves(given, heavy, is_gathered), data, at)
+    at = snapshot.restore_snapshot(_head_shelves(given, heavy, is_gathered), data, at)
     values = HeavyValues(heavy, given.classes.column)
     placed = ShardRules(given, me, tasks, values, is_gathered=bool(is_gathered[0]))
-    snapshot.restored(list(placed.shelves()), data, at)
+    snapshot.restore_snapshot(list(placed.shelves()), data, at)
     return placed
 
 
@@ -366,17 +366,17 @@ def _head_shelves(
     """Whether all is gathered, and which values are split, domain by domain."""
 
     def shelf(domain: Domain) -> SnapshotSection:
-        def some() -> Iterator[Batch]:
+        def some() -> Iterator[RowBatch]:
             if domain in heavy:
-                yield Batch(len(heavy[domain]), (heavy[domain],))
+                yield RowBatch(len(heavy[domain]), (heavy[domain],))
 
-        def take(batch: Batch) -> None:
+        def take(batch: RowBatch) -> None:
             heavy[domain] = np.array(batch.fields[0])
 
         return SnapshotSection((codec(domain),), some, take)
 
-    def gather(batch: Batch) -> None:
+    def gather(batch: RowBatch) -> None:
         is_gathered[:] = batch.fields[0]
 
-    kind = SnapshotSection((AsIs(np.bool_),), lambda: [Batch(1, (is_gathered,))], gather)
+    kind = SnapshotSection((AsIs(np.bool_),), lambda: [RowBatch(1, (is_gathered,))], gather)
     return [kind, *(shelf(domain) for _, domain in given.domains())]

@@ -26,33 +26,33 @@ from caladan.columns.domains import Domain, TextDomain
 from caladan.columns.kernels import packs
 from caladan.columns.layout import Keys, Mask, Packing, Words
 from caladan.columns.ranks import CODED
-from caladan.engines.spark.mesh.placement import Columns, Heavy
+from caladan.engines.spark.mesh.placement import ColumnPlaces, Heavy
 
-Field: TypeAlias = NDArray[Any]
+WireField: TypeAlias = NDArray[Any]
 
 _ALL_BITS: Final = 0xFFFFFFFFFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RowBatch:
     """Some rows, as columns."""
 
     rows: int
-    fields: tuple[Field, ...]
+    fields: tuple[WireField, ...]
 
 
 class Codec(Protocol):
     """How a field of a batch travels."""
 
-    def outward(self, field: Field) -> list[Field]:
+    def outward(self, field: WireField) -> list[WireField]:
         """The arrays to send."""
         ...
 
-    def inward(self, take: Callable[[Any, int], Field], rows: int) -> Field:
+    def inward(self, take: Callable[[Any, int], WireField], rows: int) -> WireField:
         """The field, from arrays that `take(type, length)` gives one after another."""
         ...
 
-    def values(self, field: Field) -> Keys:
+    def values(self, field: WireField) -> Keys:
         """64 bits for each row that are the same in every task, to be hashed."""
         ...
 
@@ -63,13 +63,13 @@ class AsIs:
 
     dtype: Any
 
-    def outward(self, field: Field) -> list[Field]:
+    def outward(self, field: WireField) -> list[WireField]:
         return [np.ascontiguousarray(field, self.dtype)]
 
-    def inward(self, take: Callable[[Any, int], Field], rows: int) -> Field:
+    def inward(self, take: Callable[[Any, int], WireField], rows: int) -> WireField:
         return take(self.dtype, rows)
 
-    def values(self, field: Field) -> Keys:
+    def values(self, field: WireField) -> Keys:
         return field.astype(np.uint64)
 
 
@@ -79,13 +79,13 @@ class RankCodec:
 
     domain: Domain
 
-    def outward(self, field: Field) -> list[Field]:
+    def outward(self, field: WireField) -> list[WireField]:
         return [self.domain.ranks(field)]
 
-    def inward(self, take: Callable[[Any, int], Field], rows: int) -> Field:
+    def inward(self, take: Callable[[Any, int], WireField], rows: int) -> WireField:
         return self.domain.words(take(np.int64, rows))
 
-    def values(self, field: Field) -> Keys:
+    def values(self, field: WireField) -> Keys:
         return self.domain.ranks(field).view(np.uint64)
 
 
@@ -95,18 +95,18 @@ class TextCodec:
 
     domain: TextDomain
 
-    def outward(self, field: Field) -> list[Field]:
+    def outward(self, field: WireField) -> list[WireField]:
         different, places = np.unique(field, return_inverse=True)
         written = np.frombuffer(stream_of(self._values(different)), np.uint8)
         return [np.array([len(written)], np.int64), written, places.astype(np.uint32)]
 
-    def inward(self, take: Callable[[Any, int], Field], rows: int) -> Field:
+    def inward(self, take: Callable[[Any, int], WireField], rows: int) -> WireField:
         written = take(np.uint8, int(take(np.int64, 1)[0]))
         with pa.ipc.open_stream(pa.py_buffer(written.tobytes())) as reader:
             values = reader.read_all().column(0).combine_chunks()
         return self.domain.take_column(values)[take(np.uint32, rows)]
 
-    def values(self, field: Field) -> Keys:
+    def values(self, field: WireField) -> Keys:
         different, places = np.unique(field, return_inverse=True)
         hashes = [zlib.crc32(_bytes_of(value)) for value in self._values(different).to_pylist()]
         return np.array(hashes, np.uint64)[places]
@@ -138,7 +138,7 @@ def codec(domain: Domain) -> Codec:
 class Route(Protocol):
     """Where the rows of a batch go."""
 
-    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+    def split(self, batch: RowBatch, tasks: int) -> list[RowBatch | None]:
         """For each task its rows, None if it has none."""
         ...
 
@@ -147,7 +147,7 @@ class Route(Protocol):
 class Everywhere:
     """To every task."""
 
-    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+    def split(self, batch: RowBatch, tasks: int) -> list[RowBatch | None]:
         return [batch] * tasks
 
 
@@ -155,7 +155,7 @@ class Everywhere:
 class Nowhere:
     """To no task."""
 
-    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+    def split(self, batch: RowBatch, tasks: int) -> list[RowBatch | None]:
         return [None] * tasks
 
 
@@ -163,7 +163,7 @@ class Nowhere:
 class ToFirst:
     """To the first task."""
 
-    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+    def split(self, batch: RowBatch, tasks: int) -> list[RowBatch | None]:
         return [batch, *[None] * (tasks - 1)]
 
 
@@ -174,14 +174,14 @@ class ByKey:
     shift: int
     mask: int
 
-    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+    def split(self, batch: RowBatch, tasks: int) -> list[RowBatch | None]:
         (keys,) = batch.fields
         owners, counts = _owners(keys, self.shift, self.mask, tasks)
         ends = np.cumsum(counts)
         out: Keys = np.empty(len(keys), np.uint64)
         packs.scatter(keys, owners, ends - counts, out)
         return [
-            Batch(count, (out[end - count : end],)) if count else None
+            RowBatch(count, (out[end - count : end],)) if count else None
             for count, end in zip(counts.tolist(), ends.tolist(), strict=True)
         ]
 
@@ -192,19 +192,19 @@ class ByValues:
 
     fields: tuple[tuple[int, Codec], ...]
 
-    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+    def split(self, batch: RowBatch, tasks: int) -> list[RowBatch | None]:
         owners, counts = _owners(self._hashes(batch), 0, _ALL_BITS, tasks)
         order = np.argsort(owners, kind="stable")
-        parts: list[Batch | None] = []
+        parts: list[RowBatch | None] = []
         start = 0
         for count in counts.tolist():
             rows = order[start : start + count]
             start += count
             fields = tuple(field[rows] for field in batch.fields)
-            parts.append(Batch(count, fields) if count else None)
+            parts.append(RowBatch(count, fields) if count else None)
         return parts
 
-    def _hashes(self, batch: Batch) -> Keys:
+    def _hashes(self, batch: RowBatch) -> Keys:
         values = [codec.values(batch.fields[i]) for i, codec in self.fields]
         if len(values) == 1:
             return values[0]  # as `ByKey` hashes one column
@@ -247,14 +247,14 @@ class Slot:
     number: int
     codecs: tuple[Codec, ...]
     spread: Route
-    receive: Callable[[Batch], None]
+    receive: Callable[[RowBatch], None]
 
 
 class Slots(list[Slot]):
     """The slots of a clique, numbered in the order in which they are made."""
 
     def made(
-        self, codecs: Sequence[Codec], spread: Route, receive: Callable[[Batch], None]
+        self, codecs: Sequence[Codec], spread: Route, receive: Callable[[RowBatch], None]
     ) -> Slot:
         """One more slot."""
         self.append(Slot(len(self), tuple(codecs), spread, receive))
@@ -265,28 +265,30 @@ class Slots(list[Slot]):
 class SkewRoute:
     """Rows with heavy values one way, all others another."""
 
-    is_heavy: Callable[[Batch], Mask]
+    is_heavy: Callable[[RowBatch], Mask]
     heavy: Route
     light: Route
 
-    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+    def split(self, batch: RowBatch, tasks: int) -> list[RowBatch | None]:
         mask = self.is_heavy(batch)
         if not mask.any():
             return self.light.split(batch, tasks)
-        heavy = self.heavy.split(_taken(batch, mask), tasks)
+        heavy = self.heavy.split(_take(batch, mask), tasks)
         if mask.all():
             return heavy
-        light = self.light.split(_taken(batch, ~mask), tasks)
+        light = self.light.split(_take(batch, ~mask), tasks)
         return [_both(one, other) for one, other in zip(heavy, light, strict=True)]
 
 
-def key_copy(packing: Packing, by: Columns | None, heavy: Heavy, values: Words | None) -> Route:
+def key_copy(
+    packing: Packing, by: ColumnPlaces | None, heavy: Heavy, values: Words | None
+) -> Route:
     """How packed keys are spread as a copy by some columns, with these heavy values."""
     light = key_spread(packing, by)
     if heavy is Heavy.TOGETHER or not by or values is None:
         return light
 
-    def is_heavy(batch: Batch) -> Mask:
+    def is_heavy(batch: RowBatch) -> Mask:
         return np.isin(packing.column(batch.fields[0], by[0]), values)
 
     return _split(is_heavy, key_spread(packing, range(packing.arity)), light, heavy)
@@ -294,8 +296,8 @@ def key_copy(packing: Packing, by: Columns | None, heavy: Heavy, values: Words |
 
 def field_copy(
     codecs: Sequence[Codec],
-    by: Columns | None,
-    whole: Columns,
+    by: ColumnPlaces | None,
+    whole: ColumnPlaces,
     heavy: Heavy,
     values: Words | None,
 ) -> Route:
@@ -304,14 +306,14 @@ def field_copy(
     if heavy is Heavy.TOGETHER or not by or values is None:
         return light
 
-    def is_heavy(batch: Batch) -> Mask:
+    def is_heavy(batch: RowBatch) -> Mask:
         return np.isin(batch.fields[by[0]], values)
 
     return _split(is_heavy, field_spread(codecs, whole), light, heavy)
 
 
 def _split(
-    is_heavy: Callable[[Batch], Mask], whole: Route, light: Route, heavy: Heavy
+    is_heavy: Callable[[RowBatch], Mask], whole: Route, light: Route, heavy: Heavy
 ) -> SkewRoute:
     return SkewRoute(
         is_heavy,
@@ -320,12 +322,12 @@ def _split(
     )
 
 
-def _taken(batch: Batch, mask: Mask) -> Batch:
-    return Batch(int(mask.sum()), tuple(field[mask] for field in batch.fields))
+def _take(batch: RowBatch, mask: Mask) -> RowBatch:
+    return RowBatch(int(mask.sum()), tuple(field[mask] for field in batch.fields))
 
 
-def _both(one: Batch | None, other: Batch | None) -> Batch | None:
+def _both(one: RowBatch | None, other: RowBatch | None) -> RowBatch | None:
     if one is None or other is None:
         return one or other
     fields = zip(one.fields, other.fields, strict=True)
-    return Batch(one.rows + other.rows, tuple(np.concatenate(pair) for pair in fields))
+    return RowBatch(one.rows + other.rows, tuple(np.concatenate(pair) for pair in fields))

@@ -28,7 +28,7 @@ from caladan.rules.body import Body, Version
 
 _SAMPLE: Final = 1 << 18  # words of a column that are looked at
 
-Place: TypeAlias = tuple[str, int]  # a column of a relation
+ColumnPlace: TypeAlias = tuple[str, int]  # a column of a relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def heavy_values(inputs: SkewInputs, splitting: SkewLimits, tasks: int) -> Heavy
     return HeavyValues(found, inputs.domain)
 
 
-def _work(inputs: SkewInputs) -> Iterator[tuple[Place, Histogram]]:
+def _work(inputs: SkewInputs) -> Iterator[tuple[ColumnPlace, Histogram]]:
     """For each rule how much is done with each value by which it could be split."""
     met = meetings(inputs.recursive, inputs.relations)
     seen: set[int] = set()
@@ -175,7 +175,7 @@ def _work(inputs: SkewInputs) -> Iterator[tuple[Place, Histogram]]:
             ]
             work: Histogram | None = None
             for place in at:
-                here = _expected(place, inputs)
+                here = _estimate_histogram(place, inputs)
                 work = here if work is None else work * here
             if work is not None:
                 yield at[0], work
@@ -203,7 +203,7 @@ def fans(rule: RuleBody, relations: Mapping[str, RelationInfo]) -> list[tuple[in
     ]
 
 
-def _expected(place: Place, inputs: SkewInputs) -> Histogram:
+def _estimate_histogram(place: ColumnPlace, inputs: SkewInputs) -> Histogram:
     """How often values occur in a column of the clique, as far as exit rules and data tell."""
     name, column = place
     columns = [inputs.words[name][column]] if name in inputs.words else []

@@ -23,7 +23,7 @@ from caladan.columns.groups import GroupRelation
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh.messages import ArrayReader, buffers_of
-from caladan.engines.spark.mesh.shuffle import AsIs, Batch, Codec
+from caladan.engines.spark.mesh.shuffle import AsIs, Codec, RowBatch
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
@@ -40,12 +40,12 @@ class SnapshotSection:
     """
 
     codecs: tuple[Codec, ...]
-    given: Callable[[], Iterable[Batch]]
-    take: Callable[[Batch], None]
+    given: Callable[[], Iterable[RowBatch]]
+    take: Callable[[RowBatch], None]
     done: Callable[[], object] = lambda: None
 
 
-def written(shelves: Iterable[SnapshotSection]) -> Iterator[Any]:
+def write_snapshot(shelves: Iterable[SnapshotSection]) -> Iterator[Any]:
     """What lies on the shelves, as buffers."""
     for number, shelf in enumerate(shelves):
         for batch in shelf.given():
@@ -54,7 +54,7 @@ def written(shelves: Iterable[SnapshotSection]) -> Iterator[Any]:
     yield _BATCH.pack(_END, 0)
 
 
-def restored(shelves: Sequence[SnapshotSection], data: bytearray, at: int) -> int:
+def restore_snapshot(shelves: Sequence[SnapshotSection], data: bytearray, at: int) -> int:
     """Put what was written back on the shelves of a part that has not started; where it ends."""
     take = ArrayReader(data, at)
     current = 0
@@ -66,7 +66,7 @@ def restored(shelves: Sequence[SnapshotSection], data: bytearray, at: int) -> in
         if number == _END:
             return take.at
         codecs = shelves[number].codecs
-        shelves[number].take(Batch(rows, tuple(each.inward(take, rows) for each in codecs)))
+        shelves[number].take(RowBatch(rows, tuple(each.inward(take, rows) for each in codecs)))
 
 
 # ── Shelves for what relations are made of ───────────────────────────────────────────────────────
@@ -81,7 +81,7 @@ def facts(
         relation.flip()
         relation.commit()
 
-    def take(batch: Batch) -> None:
+    def take(batch: RowBatch) -> None:
         add(relation, batch, keyed=keyed)
 
     return [
@@ -97,20 +97,20 @@ def facts(
     ]
 
 
-def batches(relation: StoredRelation, version: Version, *, keyed: bool) -> Iterator[Batch]:
+def batches(relation: StoredRelation, version: Version, *, keyed: bool) -> Iterator[RowBatch]:
     """The facts of a version; as packed keys, run by run, if they travel so."""
     body = relation.body
     if keyed and isinstance(body, PackedRelation):
         for run in body.index((), version).runs:
-            yield Batch(len(run), (run.keys,))
+            yield RowBatch(len(run), (run.keys,))
         return
     index = relation.index((), version)
     for hits in relation.scan(version):
         columns = tuple(index.column(hits, c) for c in range(relation.arity))
-        yield Batch(len(hits), columns)
+        yield RowBatch(len(hits), columns)
 
 
-def add(relation: StoredRelation, batch: Batch, *, keyed: bool) -> None:
+def add(relation: StoredRelation, batch: RowBatch, *, keyed: bool) -> None:
     """Facts of a batch that are perhaps new."""
     if not keyed:
         relation.add(batch.fields, batch.rows)
@@ -122,21 +122,21 @@ def add(relation: StoredRelation, batch: Batch, *, keyed: bool) -> None:
 
 
 def groups(
-    relation: StoredRelation, codecs: Sequence[Codec], restore: Callable[[Batch], None]
+    relation: StoredRelation, codecs: Sequence[Codec], restore: Callable[[RowBatch], None]
 ) -> list[SnapshotSection]:
     """Groups with their values, in the order of their numbers; then which of them are new."""
     body = relation.body
     assert isinstance(body, GroupRelation)
 
-    def rows() -> Iterator[Batch]:
+    def rows() -> Iterator[RowBatch]:
         start, size = 0, thresholds.now.block
         for block in body.blocks(size):
             count = min(size, body.count() - start)
             start += count
-            yield Batch(count, block)
+            yield RowBatch(count, block)
 
-    def changed() -> Iterator[Batch]:
-        yield Batch(body.delta_count(), (body.changed_rows,))
+    def changed() -> Iterator[RowBatch]:
+        yield RowBatch(body.delta_count(), (body.changed_rows,))
 
     return [
         SnapshotSection(tuple(codecs), rows, restore),

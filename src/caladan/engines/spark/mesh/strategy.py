@@ -26,7 +26,7 @@ from caladan.rules.program import DeltaProgram
 _SAID: Final = re.compile(r"^(?:caladan\.[\w.]+|\w+Error): .+$", re.MULTILINE)
 
 
-def meshed(
+def run_meshed(
     program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
 ) -> dict[str, SparkTable]:
     """Evaluate the one clique of a program by tasks that exchange what is new."""
@@ -57,7 +57,7 @@ def meshed(
         listener.tell_totals()
     if folder is not None and all(outcome.status != "stopped" for outcome in outcomes):
         for name in listener.saved:
-            checkpoint.removed(folder, name)
+            checkpoint.remove_saved(folder, name)
     found = tables(work, result, context)
     facts = sum(table.count() for table in found.values())
     context.events.tell(
@@ -68,7 +68,7 @@ def meshed(
 
 def _prepare(folder: str) -> None:
     try:
-        checkpoint.prepared(folder)
+        checkpoint.prepare_folder(folder)
     except checkpoint.FAILURES as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         raise cannot_write(

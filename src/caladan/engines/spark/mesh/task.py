@@ -27,7 +27,7 @@ from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.engines.spark.tasks.control import Line
 from caladan.engines.spark.tasks.output import Effort, blocks_of, output
-from caladan.engines.spark.tasks.relay import Relay, packed
+from caladan.engines.spark.tasks.relay import Relay, pack_diagnostics
 from caladan.engines.spark.tasks.work import Block, TaskOutcome, Work, too_little_memory
 from caladan.fixpoint.exchange import Tally
 from caladan.fixpoint.fixpoint import run
@@ -42,7 +42,7 @@ from caladan.program.events import (
     to_plain,
 )
 from caladan.program.options import Options
-from caladan.rules.failures import LimitReached, MemoryReached, interrupted
+from caladan.rules.failures import LimitReached, MemoryReached, report_interrupt
 
 _PATIENCE: Final = 5.0  # seconds to wait for the driver to bring tasks together
 _SHOWN: Final = 16  # values that are split of which the driver is told
@@ -74,13 +74,13 @@ def task(mesh: Mesh, _: Iterable[int]) -> Iterator[tuple[int, TaskOutcome | Bloc
 
     context: Any = BarrierTaskContext.get()
     me = context.partitionId()
-    outcome, blocks = _evaluated(mesh, me, context)
+    outcome, blocks = _evaluate(mesh, me, context)
     yield me, outcome
     for block in blocks:
         yield me, block
 
 
-def _evaluated(mesh: Mesh, me: int, context: Any) -> tuple[TaskOutcome, Iterable[Block]]:
+def _evaluate(mesh: Mesh, me: int, context: Any) -> tuple[TaskOutcome, Iterable[Block]]:
     work = mesh.work
     assert work.address is not None
     host = mesh.host or _host(context.getTaskInfos()[me].address)
@@ -150,7 +150,7 @@ def _together(
     except CaladanError as problem:  # every task finds the same
         cannot = problem.diagnostics[0].code == "C051"  # what kernels do not do
         return TaskOutcome(
-            "cannot" if cannot else "failed", (), _packed(problem.diagnostics, work)
+            "cannot" if cannot else "failed", (), _pack(problem.diagnostics, work)
         ), ()
 
     def tell_split() -> None:
@@ -180,10 +180,10 @@ def _together(
         return TaskOutcome(status), ()
     except LimitReached as reached:
         if isinstance(reached, MemoryReached) and work.options.memory is None:
-            return TaskOutcome("cannot", (), _packed([too_little_memory()], work)), ()
+            return TaskOutcome("cannot", (), _pack([too_little_memory()], work)), ()
         status, problem = "stopped", reached
     except CaladanError as failure:
-        return TaskOutcome("failed", (), _packed(failure.diagnostics, work)), ()
+        return TaskOutcome("failed", (), _pack(failure.diagnostics, work)), ()
     finally:
         links.farewell()
         relay.close()
@@ -196,7 +196,7 @@ def _together(
         output(name, table, work, seconds, me, is_final=part.is_shaped)
         for name, table in tables.items()
     )
-    diagnostics = () if problem is None else _packed(problem.diagnostics, work)
+    diagnostics = () if problem is None else _pack(problem.diagnostics, work)
     blocks = (blocks_of(each.name, tables[each.name]) for each in outputs if each.is_in_blocks)
     return TaskOutcome(status, outputs, diagnostics), chain.from_iterable(blocks)
 
@@ -212,11 +212,11 @@ class TaskLimits(Limits):
         """Say that this task is alive; stop if the user has had enough."""
         self._links.beat()
         if self._line.is_stopped:
-            raise LimitReached(interrupted(self.relations))
+            raise LimitReached(report_interrupt(self.relations))
 
 
-def _packed(diagnostics: Iterable[Diagnostic], work: Work) -> tuple[dict[str, Any], ...]:
-    return tuple(packed(diagnostics, work.program))
+def _pack(diagnostics: Iterable[Diagnostic], work: Work) -> tuple[dict[str, Any], ...]:
+    return tuple(pack_diagnostics(diagnostics, work.program))
 
 
 def _host(address: str) -> str:

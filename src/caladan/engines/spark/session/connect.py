@@ -79,7 +79,7 @@ def check() -> None:
         )  # fmt: skip
 
 
-def started(url: str, settings: dict[str, str]) -> SparkSession:
+def start_session(url: str, settings: dict[str, str]) -> SparkSession:
     """A session with a server of Spark Connect."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -107,7 +107,7 @@ def beside(session: SparkSession) -> SparkSession:
     return type(of_it)(connection=connection, userId=of_it.client._user_id)
 
 
-def released(session: SparkSession) -> None:
+def release(session: SparkSession) -> None:
     """End a session that `beside` made. (Its own `stop` would stop a local server, too.)"""
     client = cast("Any", session).client
     client.set_retry_policies([])  # PySpark would ask a server that is gone for ten minutes
@@ -122,13 +122,13 @@ def jobs(session: SparkSession) -> Jobs:
     return cast("Jobs", _Operations(session) if is_connect(session) else session.sparkContext)
 
 
-def described(session: SparkSession, what: str) -> None:
+def describe_jobs(session: SparkSession, what: str) -> None:
     """Have the jobs of this thread say in Spark's UI what they are for; Connect has no words."""
     if not is_connect(session):
         session.sparkContext.setLocalProperty("spark.job.description", f"caladan: {what}")
 
 
-def grouped(of_jobs: Jobs, tag: str) -> None:
+def group_jobs(of_jobs: Jobs, tag: str) -> None:
     """Have the jobs of this thread be a group, by which Spark can cancel them.
 
     The caller's own stands, if there is one.
@@ -152,7 +152,7 @@ def parallelism(session: SparkSession) -> int:
     return _PARALLELISM[session]
 
 
-def checkpointed(frame: DataFrame, level: StorageLevel) -> DataFrame:
+def checkpoint(frame: DataFrame, level: StorageLevel) -> DataFrame:
     """A frame that will be computed once, by the first to read it.
 
     It goes once no plan reads it. PySpark takes it for one of the active session.
@@ -184,14 +184,14 @@ def _held_relation() -> type[object]:
     return HeldRelation
 
 
-def estimated(frame: DataFrame) -> int | None:
+def estimate_bytes(frame: DataFrame) -> int | None:
     """How many bytes Spark takes a frame to have, as it says in its plan; None if it won't tell."""
     said = str(cast("Any", frame)._explain_string(mode="cost"))
     found = _SIZE.search(said)
     return None if found is None else int(float(found[1]) * 1024 ** _UNITS.index(found[2]))
 
 
-def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
+def move_frame(frame: DataFrame, session: SparkSession) -> DataFrame:
     """A frame of another session with the same server: a view that all its sessions can see.
 
     The view goes once no plan reads it.

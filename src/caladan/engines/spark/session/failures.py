@@ -1,7 +1,7 @@
 """What goes wrong inside Spark, as diagnostics.
 
 Rules mark what they raise: `marked(code, number)` is the text of an error that a Spark expression
-raises, and `diagnosed` finds it again in the exception that comes out of Spark, however deep.
+raises, and `diagnose` finds it again in the exception that comes out of Spark, however deep.
 Anything else is C044, as `data/frames.py` says it. Nobody sees a Java stack trace,
 also not in what PySpark logs of its own accord: `quietly` keeps it from that. `--debug` shows it,
 as the cause of the diagnostic (`SparkSaid`). Neither has secrets of databases.
@@ -20,8 +20,8 @@ from typing import Final
 from pyspark.logger import PySparkLogger
 
 from caladan.analysis.core import CoreRule
-from caladan.data.frames import failed, first_line
-from caladan.data.secrets import scrubbed
+from caladan.data.frames import first_line, spark_failed
+from caladan.data.secrets import scrub
 from caladan.program.diagnostics import CaladanError, Diagnostic, error
 from caladan.program.functions import CallFailed, TooLarge, call, find, read_argument
 from caladan.rules.failures import call_failed, division_by_zero, overflow
@@ -37,7 +37,7 @@ _CALLED: Final = re.compile(r"caladan:call:(\d+):(\w+):(\[.*?\])" + CALL_ENDS, r
 _IN_VAIN: Final = re.compile(r"caladan:C073:(\d+):(\w+):(.*)")
 
 
-def marked(code: str, rule: int, *, double: bool = False, of: str | None = None) -> str:
+def mark_failure(code: str, rule: int, *, double: bool = False, of: str | None = None) -> str:
     """The text by which an error raised inside Spark tells its code and its rule."""
     kind = "double" if double else of
     return f"caladan:{code}{f'/{kind}' if kind else ''}:{rule}:"
@@ -58,7 +58,7 @@ def is_bad_row(problem: BaseException) -> bool:
     return BAD_ROW in said(problem)
 
 
-def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> CaladanError:
+def diagnose(problem: BaseException, rules: Iterable[CoreRule] = ()) -> CaladanError:
     """An exception of Spark's as a diagnostic."""
     text = said(problem)
     mark = _MARK.search(text)
@@ -80,7 +80,7 @@ def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> Caladan
         rule = next((r for r in rules if r.number == int(call.group(1))), None)
         if rule is not None:
             return CaladanError(call_failed(rule, call.group(2), call.group(3).strip()))
-    return failed(problem, text)
+    return spark_failed(problem, text)
 
 
 def _reason(rule: CoreRule, function: str, arguments: str) -> Diagnostic:
@@ -108,14 +108,14 @@ class SparkSaid(Exception):
     """All that Spark said, but for secrets: what `--debug` shows."""
 
     def __init__(self, problem: BaseException) -> None:
-        super().__init__(scrubbed(said(problem)))
+        super().__init__(scrub(said(problem)))
 
 
 def cannot_start(problem: BaseException, said: str, master: str) -> CaladanError:
     """C044 for a session that did not start; `said` is what its JVM wrote."""
     text = str(problem)
     if _STOPPED in text:  # by itself, once it has asked for a minute
-        return error("C044", f"Spark did not start: no cluster answers at {scrubbed(master)}")
+        return error("C044", f"Spark did not start: no cluster answers at {scrub(master)}")
     lines = [line for line in said.splitlines() if line.strip() and "WARN" not in line]
     reason = next((line for line in lines if "rror" in line or "xception" in line), None)
     if reason is not None and _NO_JVM in reason:

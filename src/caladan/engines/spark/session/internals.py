@@ -65,7 +65,7 @@ def kept_active(session: SparkSession) -> Generator[None]:
             of_jvm.clearActiveSession()
 
 
-def rehomed(frame: DataFrame, session: SparkSession) -> DataFrame | None:
+def rehome(frame: DataFrame, session: SparkSession) -> DataFrame | None:
     """The frame as one of another session, whose settings then govern it; None if it cannot be."""
     try:
         return _frame(session, cast("Any", frame)._jdf.queryExecution().analyzed())
@@ -138,7 +138,7 @@ def estimated_bytes(frame: DataFrame) -> int | None:
         return None
 
 
-def observed(frame: DataFrame, name: str, numbers: int) -> tuple[int, ...]:
+def read_observed(frame: DataFrame, name: str, numbers: int) -> tuple[int, ...]:
     """Numbers that `frame.observe` was asked for, once the frame has been computed."""
     row = cast("Any", frame)._jdf.queryExecution().observedMetrics().apply(name)
     return tuple(0 if row.isNullAt(i) else int(row.getLong(i)) for i in range(numbers))
@@ -227,7 +227,7 @@ class Description:
     buckets: tuple[int, tuple[str, ...]] | None = None
 
 
-def described(frame: DataFrame, known: Description) -> DataFrame:
+def describe_frame(frame: DataFrame, known: Description) -> DataFrame:
     """The same rows, of which Spark knows rows, bytes, nulls and partitioning.
 
     A frame of files stays one, and filters and columns reach its reader. Anything else becomes a
@@ -252,7 +252,7 @@ def described(frame: DataFrame, known: Description) -> DataFrame:
         _set(plan, "output", _output(session, plan, known.nullable))
         _set(plan, "originStats", _option(session, _plan_statistics(session, known)))
         if known.buckets is not None:
-            _set(plan, "outputPartitioning", _partitioning(session, plan, *known.buckets))
+            _set(plan, "outputPartitioning", _make_partitioning(session, plan, *known.buckets))
         plan.invalidateStatsCache()
         return _frame(session, plan)
     except _ABSENT:
@@ -286,14 +286,14 @@ def _described_files(session: Any, plan: Any, known: Description) -> Any:
     storage = _module(session, f"{of}CatalogStorageFormat").empty()
     table = _made(session, make, name, kind, storage, plan.schema())
     statistics = _catalog_statistics(session, known)
-    table = _replaced(table, stats=_option(session, statistics))
+    table = _copy_case(table, stats=_option(session, statistics))
     relation = plan.relation()
     if known.buckets is not None:
         count, columns = known.buckets
         bucket = _class(session, f"{of}BucketSpec")
         spec = _made(session, bucket, count, _seq(session, columns), _seq(session, ()))
-        relation = _replaced(relation, relation.sparkSession(), bucketSpec=_option(session, spec))
-    return _replaced(
+        relation = _copy_case(relation, relation.sparkSession(), bucketSpec=_option(session, spec))
+    return _copy_case(
         plan,
         relation=relation,
         output=_output(session, plan, known.nullable),
@@ -320,7 +320,7 @@ def _output(session: Any, plan: Any, nullable: Sequence[bool]) -> Any:
     return _seq(session, [a.withNullability(n) for a, n in zip(given, may, strict=True)])
 
 
-def _partitioning(session: Any, plan: Any, count: int, columns: Sequence[str]) -> Any:
+def _make_partitioning(session: Any, plan: Any, count: int, columns: Sequence[str]) -> Any:
     output = plan.output()
     by_name = {output.apply(i).name(): output.apply(i) for i in range(output.size())}
     physical = session._jvm.org.apache.spark.sql.catalyst.plans.physical
@@ -328,14 +328,16 @@ def _partitioning(session: Any, plan: Any, count: int, columns: Sequence[str]) -
 
 
 def _plan_statistics(session: Any, known: Description) -> Any:
-    return _counted(session, "org.apache.spark.sql.catalyst.plans.logical.Statistics", known)
+    return _make_statistics(
+        session, "org.apache.spark.sql.catalyst.plans.logical.Statistics", known
+    )
 
 
 def _catalog_statistics(session: Any, known: Description) -> Any:
-    return _counted(session, f"{_CATALOG}CatalogStatistics", known)
+    return _make_statistics(session, f"{_CATALOG}CatalogStatistics", known)
 
 
-def _counted(session: Any, name: str, known: Description) -> Any:
+def _make_statistics(session: Any, name: str, known: Description) -> Any:
     """An object made of bytes, rows and whatever its class has for the rest.
 
     Py4J turns every number that comes from the JVM into one of Python's, so Scala's BigInt cannot
@@ -373,7 +375,7 @@ def _defaults(cls: Any, companion: Any, after: int) -> list[Any]:
     return [getattr(companion, f"apply$default${i}")() for i in range(after + 1, fields + 1)]
 
 
-def _replaced(case: Any, *beside: Any, **changes: Any) -> Any:
+def _copy_case(case: Any, *beside: Any, **changes: Any) -> Any:
     """A copy of an object of a case class with other fields; `beside` are its later parameters."""
     names = [case.productElementName(i) for i in range(case.productArity())]
     fields = [

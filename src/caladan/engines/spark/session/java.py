@@ -88,7 +88,7 @@ def java_home(environ: Mapping[str, str] | None = None) -> str | None:
             # Spark prefers JAVA_HOME to PATH, so a useless one has to be overruled.
             return str(java.home) if environ.get("JAVA_HOME") and java.home else None
         case _:
-            return str(wrapped(java.executable, environ))
+            return str(wrap_java(java.executable, environ))
 
 
 def find(environ: Mapping[str, str]) -> Java:
@@ -101,7 +101,7 @@ def find(environ: Mapping[str, str]) -> Java:
     raise _none_found(seen)
 
 
-def wrapped(java: Path, environ: Mapping[str, str]) -> Path:
+def wrap_java(java: Path, environ: Mapping[str, str]) -> Path:
     """A directory that serves as JAVA_HOME and whose `bin/java` is *java* less one argument.
 
     It is kept in the user's cache, one for each path and version, and written so that processes

@@ -3,7 +3,7 @@
 `adopt` takes the session it is given, or the active one, or starts one. `start` starts one with
 sane settings, quietly. `child` makes the session that evaluation happens in: it shares the
 context of its parent, and has SQL settings of its own, so that a user's settings are neither
-changed nor relied on. `moved` brings a frame of one session into another.
+changed nor relied on. `move_frame` brings a frame of one session into another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from caladan.engines.spark.choice import is_local
 from caladan.engines.spark.session import archive, connect, internals
 from caladan.engines.spark.session.failures import cannot_start
 from caladan.engines.spark.session.java import java_home
-from caladan.program.clock import TimeOver, attended, look
+from caladan.program.clock import TimeOver, look, wait_for
 from caladan.program.diagnostics import error
 
 _LOCAL: Final = "local[*]"
@@ -91,7 +91,7 @@ def adopt(
 def start(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A new session: quiet, without UI, with the memory this machine can spare."""
     if master is not None and master.startswith(connect.URL):
-        return connect.started(master, dict(conf or {}))
+        return connect.start_session(master, dict(conf or {}))
     settings = {**_STARTED, "spark.driver.memory": _driver_memory(), **(conf or {})}
     settings["spark.master"] = master or settings.get("spark.master", _LOCAL)
     if is_local(settings["spark.master"]):  # where the executors have what we have
@@ -110,7 +110,7 @@ def start(master: str | None = None, conf: Mapping[str, str] | None = None) -> S
         try:
             _launch(settings, said if quiet else None)
             builder = cast("Any", SparkSession.builder)
-            return attended(builder.config(map=settings).getOrCreate)
+            return wait_for(builder.config(map=settings).getOrCreate)
         except (PySparkException, Py4JError, RuntimeError, OSError) as problem:
             said.seek(0)
             told = said.read().decode(errors="replace")
@@ -120,12 +120,12 @@ def start(master: str | None = None, conf: Mapping[str, str] | None = None) -> S
 def child(session: SparkSession) -> SparkSession:
     """A session for evaluation, beside the given one."""
     made = beside(session)
-    for key, value in {**_inherited(session), **_EVALUATING}.items():
+    for key, value in {**_inherit_settings(session), **_EVALUATING}.items():
         made.conf.set(key, value)
     return made
 
 
-def _inherited(session: SparkSession) -> dict[str, str]:
+def _inherit_settings(session: SparkSession) -> dict[str, str]:
     """What a child has of its parent's settings: how to reach the user's files, and our own."""
     is_connect = connect.is_connect(session)
     given = cast("Any", session).conf.getAll if is_connect else internals.settings(session)
@@ -137,7 +137,9 @@ def beside(session: SparkSession) -> SparkSession:
     return connect.beside(session) if connect.is_connect(session) else session.newSession()
 
 
-def created(session: SparkSession, data: object, schema: StructType | None = None) -> DataFrame:
+def create_frame(
+    session: SparkSession, data: object, schema: StructType | None = None
+) -> DataFrame:
     """A frame of data. PySpark makes the session that does this the active one; here none is."""
     if connect.is_connect(session):
         return cast("Any", session).createDataFrame(data, schema)
@@ -145,17 +147,17 @@ def created(session: SparkSession, data: object, schema: StructType | None = Non
         return cast("Any", session).createDataFrame(data, schema)
 
 
-def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
+def move_frame(frame: DataFrame, session: SparkSession) -> DataFrame:
     """A frame of another session as one of this session, whose settings then govern it."""
     if frame.sparkSession is session:
         return frame
     if connect.is_connect(session):
-        return connect.moved(frame, session)
-    found = internals.rehomed(frame, session)
+        return connect.move_frame(frame, session)
+    found = internals.rehome(frame, session)
     if found is None:
         # A union belongs to the session of its first input; but of an empty one Spark does not know
         # that it is, and takes the whole to be huge.
-        found = created(session, [], frame.schema).union(frame)
+        found = create_frame(session, [], frame.schema).union(frame)
     return found
 
 

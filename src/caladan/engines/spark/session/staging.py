@@ -149,7 +149,7 @@ class Readers:
             _remove_folder(folder)
             return
         self._left.add(folder)
-        for file in _listed(folder):
+        for file in _list_files(folder):
             if file not in kept:
                 _delete(file)
 
@@ -187,7 +187,7 @@ def name_in(folder: str, kind: str, suffix: str) -> str:
     return f"{folder}/{kind}-{uuid.uuid4().hex}.{suffix}"
 
 
-def opened(uri: str) -> tuple[Any, str]:
+def open_filesystem(uri: str) -> tuple[Any, str]:
     """The file system of a path or URI, and the path in it."""
     from pyarrow import fs
 
@@ -195,11 +195,11 @@ def opened(uri: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def created(uri: str) -> Generator[Any]:
+def create_file(uri: str) -> Generator[Any]:
     """A stream to a new file; on this machine one that no link can lead elsewhere."""
     from caladan.data.output import new_file
 
-    system, path = opened(uri)
+    system, path = open_filesystem(uri)
     if system.type_name == "local":
         with new_file(Path(path)) as file:
             yield file
@@ -208,7 +208,7 @@ def created(uri: str) -> Generator[Any]:
             yield stream
 
 
-def written(
+def write_facts(
     batches: Iterable[pa.RecordBatch], fields: pa.Schema, folder: str, bucket: int | None = None
 ) -> str:
     """Write facts as a new Parquet file; Spark tells by its name which bucket it is, if it is one.
@@ -220,7 +220,7 @@ def written(
     uri = name_in(folder, "facts", "parquet")
     if bucket is not None:
         uri = f"{uri.removesuffix('.parquet')}_{bucket:05d}.parquet"
-    system, path = opened(uri)
+    system, path = open_filesystem(uri)
     if "://" in uri:
         system.create_dir(path.rpartition("/")[0])
     # Facts are many and alike, read once or twice: encoding them well is not worth its time.
@@ -234,12 +234,12 @@ def written(
     return uri
 
 
-def gathered(folder: str) -> tuple[str, ...]:
+def gather_files(folder: str) -> tuple[str, ...]:
     """The files that Spark wrote to a folder; on this machine they move beside it, and it goes.
 
     Spark leaves marks and checksums in a folder of its own, which nobody would ever remove.
     """
-    files = tuple(each for each in _listed(folder) if "/part-" in each)
+    files = tuple(each for each in _list_files(folder) if "/part-" in each)
     if "://" in folder:
         return files
     found = [f"{folder}-{i}.parquet" for i in range(len(files))]
@@ -253,7 +253,7 @@ def rows_of(uri: str) -> int:
     """How many rows a Parquet file has."""
     from pyarrow.parquet import ParquetFile
 
-    system, path = opened(uri)
+    system, path = open_filesystem(uri)
     with system.open_input_file(path) as file:
         return ParquetFile(file).metadata.num_rows
 
@@ -262,7 +262,7 @@ def nulls_of(uri: str) -> set[int]:
     """The columns of a Parquet file that have nulls, or may have: its writer did not count."""
     from pyarrow.parquet import ParquetFile
 
-    system, path = opened(uri)
+    system, path = open_filesystem(uri)
     found: set[int] = set()
     with system.open_input_file(path) as file:
         metadata = ParquetFile(file).metadata
@@ -283,16 +283,16 @@ def remove(uris: Iterable[str]) -> None:
 
 def _delete(uri: str) -> None:
     with suppress(OSError):
-        system, path = opened(uri)
+        system, path = open_filesystem(uri)
         system.delete_file(path)
 
 
-def _listed(folder: str) -> list[str]:
+def _list_files(folder: str) -> list[str]:
     """The files of a folder."""
     from pyarrow import fs
 
     with suppress(OSError):
-        system, path = opened(folder)
+        system, path = open_filesystem(folder)
         found = system.get_file_info(fs.FileSelector(path))
         return [f"{folder}/{each.base_name}" for each in found]
     return []
@@ -303,5 +303,5 @@ def _remove_folder(folder: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         return
     with suppress(OSError):
-        system, path = opened(folder)
+        system, path = open_filesystem(folder)
         system.delete_dir(path)

@@ -71,13 +71,13 @@ def obstacle(spark: Any, ship: bool | None, check: Callable[[], None]) -> str | 
     where it is missing.
     """
     if ship:
-        shipped(spark)
+        ship_package(spark)
     if _KNOWN not in spark.__dict__:
         check()
-        found = _lacking(spark)
+        found = _find_lacking(spark)
         if ship is None and any("caladan" in modules for modules in found.values()):
-            shipped(spark)
-            found = _lacking(spark)
+            ship_package(spark)
+            found = _find_lacking(spark)
         spark.__dict__[_KNOWN] = found
     return said(spark.__dict__[_KNOWN])
 
@@ -109,14 +109,14 @@ def said(found: dict[str, tuple[str, ...]]) -> str | None:
     return f"the executors' Python lacks {where}: install {todo}"
 
 
-def _lacking(spark: Any) -> dict[str, tuple[str, ...]]:
+def _find_lacking(spark: Any) -> dict[str, tuple[str, ...]]:
     """By host, what the executors' Python lacks; nothing where it is this very one."""
     if is_connect(spark):
         return asked_there(spark, NEEDED)
-    return {} if is_local(spark.master) else asked(spark, NEEDED)
+    return {} if is_local(spark.master) else ask_executors(spark, NEEDED)
 
 
-def asked(context: Any, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def ask_executors(context: Any, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """By host, which of some modules are not there: a job, a task for each that runs at once."""
 
     def lacking(_: Iterable[int]) -> list[tuple[str, tuple[str, ...]]]:
@@ -150,7 +150,7 @@ def asked_there(session: Any, modules: Sequence[str]) -> dict[str, tuple[str, ..
     return {host: tuple(missing.split()) for host, missing in rows}
 
 
-def shipped(spark: Any) -> None:
+def ship_package(spark: Any) -> None:
     """Bring this package to the executors of such a one, unless that was done."""
     if _SHIPPED not in spark.__dict__:
         if is_connect(spark):

@@ -11,7 +11,7 @@ not open (it is no public interface, and Connect has no JVM), rows are counted o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from caladan.engines.spark.choice import SMALL
 from caladan.engines.spark.session import connect, internals
-from caladan.engines.spark.session.session import created
+from caladan.engines.spark.session.session import create_frame
 from caladan.engines.spark.session.staging import Staging
 
 # As objects: PySpark's MEMORY_AND_DISK has rows serialised, one by one, and back for every reader.
@@ -44,7 +44,8 @@ class FrameRows:
 class FrameRun:
     """Rows that were computed: how many, and in how many partitions they lie, 0 if Spark won't say.
 
-    `counted` has the numbers that were asked for. `handle` is the RDD behind the frame.
+    `counted` has the numbers that were asked for. `handle` is the RDD behind the frame. One that
+    `is_split` stays in its partitions, however few its rows are.
     """
 
     frame: DataFrame
@@ -52,11 +53,12 @@ class FrameRun:
     partitions: int
     counted: tuple[int, ...]
     handle: Any
+    is_split: bool = False
 
     @property
     def rows(self) -> FrameRows:
         """The run as an input of a rule: a small one is read by a single task."""
-        if self.count > SMALL:
+        if self.count > SMALL or self.is_split:
             return FrameRows(self.frame, self.count, lone=False)
         frame = self.frame if self.partitions == 1 else self.frame.coalesce(1)
         return FrameRows(frame, self.count, lone=True)
@@ -96,8 +98,11 @@ class Workspace:
         session: SparkSession,
         check: Callable[[], None] = lambda: None,
         staging: Staging | None = None,
+        asked: int | None = None,
     ) -> None:
+        """Exchanges make as many partitions as are `asked` for, or as suit the facts."""
         self.session = session
+        self.asked = asked
         self.staging = staging or Staging(session)
         self.parallelism = connect.parallelism(session)
         self.check = check
@@ -111,6 +116,7 @@ class Workspace:
 
     def spread(self, partitions: int) -> None:
         """How many partitions an exchange makes from now on."""
+        partitions = self.asked or partitions
         if partitions != self._partitions:
             self.session.conf.set("spark.sql.shuffle.partitions", str(partitions))
             self._partitions = partitions
@@ -131,18 +137,20 @@ class Workspace:
         if self.shuffle_bytes is not None:
             self.shuffle_bytes.expected = True
         if connect.is_connect(frame):
-            run = _counted(connect.checkpointed(frame, HELD), flags, 0)
-            self._alive.add(run)
-            return run
+            return self._kept(_count_by_job(connect.checkpoint(frame, HELD), flags, 0))
         if flags or many:
             sums = [sf.sum(sf.col(flag).cast("long")).alias(flag) for flag in flags]
             frame = frame.observe(_OBSERVED, sf.count(sf.lit(1)).alias("rows"), *sums)
         held = frame.localCheckpoint(eager=False, storageLevel=HELD)
         handle = internals.checkpoint_rdd(held)
         if handle is None:
-            run = _counted(held, flags, held.rdd.getNumPartitions())
+            run = _count_by_job(held, flags, held.rdd.getNumPartitions())
         else:
             run = self._held(frame, held, handle, len(flags), many=many)
+        return self._kept(run)
+
+    def _kept(self, run: FrameRun) -> FrameRun:
+        run = run if self.asked is None else replace(run, is_split=self.asked > 1)
         self._alive.add(run)
         return run
 
@@ -162,7 +170,7 @@ class Workspace:
             raise
         counted: tuple[int, ...] = ()
         if flags or many:
-            count, *sums = internals.observed(frame, _OBSERVED, 1 + flags)
+            count, *sums = internals.read_observed(frame, _OBSERVED, 1 + flags)
             counted = tuple(sums)
         if columns is not None:
             rows.markCheckpointed()  # in columns: they need not be computed from anything again
@@ -193,18 +201,18 @@ class Workspace:
 
     def local(self, table: pa.Table, schema: StructType) -> DataFrame:
         """An Arrow table as a frame."""
-        return created(self.session, table, schema)
+        return create_frame(self.session, table, schema)
 
     def empty(self, schema: StructType) -> DataFrame:
         """A frame without rows."""
-        return created(self.session, [], schema)
+        return create_frame(self.session, [], schema)
 
     def one_row(self) -> DataFrame:
         """One row without columns."""
         return self.session.range(0, 1, 1, 1).select()
 
 
-def _counted(held: DataFrame, flags: Sequence[str], partitions: int) -> FrameRun:
+def _count_by_job(held: DataFrame, flags: Sequence[str], partitions: int) -> FrameRun:
     """A run whose rows are counted by a job; that job computes them, if none has."""
     asked = [sf.count(sf.lit(1)), *(sf.count_if(sf.col(flag)) for flag in flags)]
     count, *counted = cast("Any", held.agg(*asked).head())

@@ -52,7 +52,7 @@ _NO_SOURCE: Final = (
 )
 
 
-def opened(relation: str, source: Source, session: SparkSession) -> Source:
+def open_source(relation: str, source: Source, session: SparkSession) -> Source:
     """A source that lives elsewhere as a DataFrame; no row has been read yet."""
     place = source.place
     assert place is not None

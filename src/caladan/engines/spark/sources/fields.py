@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from caladan.data.infer import from_spark
 from caladan.data.problems import wrong_type
-from caladan.engines.spark.columns.nested import packed
+from caladan.engines.spark.columns.nested import pack_column
 from caladan.engines.spark.columns.types import zero_made_positive
 from caladan.program import Column, Type
 from caladan.program.notation import plain_decimal_pattern
@@ -47,31 +47,31 @@ def from_text(text: SparkColumn, type: Type) -> Field:
         return _present(text)
     trimmed = sf.btrim(text, sf.lit(BLANKS))
     if type.is_integral:
-        return _ranged(_matching(trimmed, type.pattern).try_cast("long"), type)
+        return _check_range(_match(trimmed, type.pattern).try_cast("long"), type)
     if type.is_floating:
-        number = _matching(trimmed, type.pattern).try_cast("double")
+        number = _match(trimmed, type.pattern).try_cast("double")
         named = trimmed.rlike("[nN]")  # NaN and infinity by name; else it was too large
-        return _rounded(sf.when(named | ~_is_infinite(number), number), type)
+        return _round(sf.when(named | ~_is_infinite(number), number), type)
     if type is Type.BOOLEAN:
-        word = sf.lower(_matching(trimmed, type.pattern))
+        word = sf.lower(_match(trimmed, type.pattern))
         return _present(word.isin("true", "1"))
     if type is Type.DATE:
-        return _day(_matching(trimmed, type.pattern).try_cast("date"))
+        return _day(_match(trimmed, type.pattern).try_cast("date"))
     if type.is_decimal:
         # Text with more digits may be a decimal too, or be rounded by Spark: a closer look tells.
-        return _present(_matching(trimmed, plain_decimal_pattern(type)).try_cast(type.spark))
+        return _present(_match(trimmed, plain_decimal_pattern(type)).try_cast(type.spark))
     if type is Type.INTERVAL or type.is_nested:  # Python reads it
         return Field(sf.lit(None).cast(type.spark), sf.lit(False))
     if type is Type.BINARY:
-        return _present(sf.unhex(_matching(trimmed, type.pattern)))
-    return _datetime(_matching(trimmed, type.pattern))
+        return _present(sf.unhex(_match(trimmed, type.pattern)))
+    return _datetime(_match(trimmed, type.pattern))
 
 
 def from_number(number: SparkColumn, type: Type) -> Field:
     """A number, of whichever Spark type, for a column of numbers."""
     if type.is_integral:
-        return _ranged(number.try_cast("long"), type)
-    return _rounded(number.try_cast("double"), type)
+        return _check_range(number.try_cast("long"), type)
+    return _round(number.try_cast("double"), type)
 
 
 def from_column(relation: str, place: str | None, name: str, spelled: str, column: Column) -> Field:
@@ -86,7 +86,7 @@ def from_column(relation: str, place: str | None, name: str, spelled: str, colum
     if wanted.from_text and kind is Type.STRING:
         return from_text(found, wanted)
     if wanted is Type.DATETIME and kind in (Type.DATETIME, Type.DATE):
-        return _dated(found.try_cast("timestamp_ntz"))
+        return _parse_date(found.try_cast("timestamp_ntz"))
     if wanted is Type.DATE and kind is Type.DATE:
         return _day(found)
     if wanted is Type.DATE and kind is Type.DATETIME:
@@ -98,11 +98,11 @@ def from_column(relation: str, place: str | None, name: str, spelled: str, colum
     if wanted is kind and not wanted.is_nested:
         return _present(found)
     if wanted.is_nested and wanted.kind is kind.kind:
-        return _present(packed(found, wanted))
+        return _present(pack_column(found, wanted))
     raise wrong_type(relation, place, column, str(kind))
 
 
-def _matching(text: SparkColumn, pattern: str) -> SparkColumn:
+def _match(text: SparkColumn, pattern: str) -> SparkColumn:
     """The text, or null if it is not all of the pattern."""
     return sf.when(text.rlike(rf"\A(?:{pattern})\z"), text)
 
@@ -111,7 +111,7 @@ def _present(value: SparkColumn) -> Field:
     return Field(value, value.isNotNull())
 
 
-def _ranged(number: SparkColumn, type: Type) -> Field:
+def _check_range(number: SparkColumn, type: Type) -> Field:
     if type is Type.LONG:
         return _present(number)
     assert type.range is not None, type
@@ -119,7 +119,7 @@ def _ranged(number: SparkColumn, type: Type) -> Field:
     return _present(sf.when(number.between(low, high), number))
 
 
-def _rounded(number: SparkColumn, type: Type) -> Field:
+def _round(number: SparkColumn, type: Type) -> Field:
     if type is Type.DOUBLE:
         return _present(zero_made_positive(number))
     rounded = number.cast("float").cast("double")
@@ -136,7 +136,7 @@ def _datetime(text: SparkColumn) -> Field:
     instant = text.try_cast("timestamp").cast("timestamp_ntz")
     plain = text.try_cast("timestamp_ntz")
     has_zone = (sf.length(text) > 10) & text.rlike(_ZONE)
-    return _dated(sf.when(has_zone, instant).otherwise(plain))
+    return _parse_date(sf.when(has_zone, instant).otherwise(plain))
 
 
 def _day(day: SparkColumn) -> Field:
@@ -153,6 +153,6 @@ def _decimal(number: SparkColumn, kind: Type, wanted: Type) -> Field:
     return from_text(plain, wanted)
 
 
-def _dated(moment: SparkColumn) -> Field:
+def _parse_date(moment: SparkColumn) -> Field:
     first, after = (sf.lit(text).cast("timestamp_ntz") for text in (_FIRST, _AFTER_LAST))
     return _present(sf.when((moment >= first) & (moment < after), moment))

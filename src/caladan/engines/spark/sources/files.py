@@ -27,14 +27,14 @@ from caladan.data.schema import arrow_schema, match_columns
 from caladan.data.source import Source, check_kinds, compression, files as local_files, of_kind
 from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.failures import is_bad_row
-from caladan.engines.spark.session.internals import observed
+from caladan.engines.spark.session.internals import read_observed
 from caladan.engines.spark.session.workspace import union
 from caladan.engines.spark.sources.fields import from_column
-from caladan.engines.spark.sources.lines import can_parse, delimited, json_objects
+from caladan.engines.spark.sources.lines import can_parse, json_objects, split_lines
 from caladan.engines.spark.sources.validity import (
     CheckedRows,
-    Found,
     Reading,
+    ReadTable,
     empty,
     from_arrow,
     table,
@@ -60,7 +60,7 @@ class _SecondHeader(Exception):
     """A line that is a header was met more than once in a file."""
 
 
-def load(reading: Reading) -> Found:
+def load(reading: Reading) -> ReadTable:
     """The facts of files, each once, and, if permissive, the rows set aside."""
     source, columns, workspace = reading.source, reading.columns, reading.workspace
     if source.is_remote:
@@ -74,7 +74,7 @@ def load(reading: Reading) -> Found:
     most = FEW_BYTES * (_ALONE if workspace.staging.is_on_every_disk else 1)
     is_here = size <= most and not _is_sparks_own(source, columns)
     if is_here and size > FEW_BYTES:
-        is_here = sum(map(_unpacked, paths.values(), repeat(len(columns)))) <= most
+        is_here = sum(map(_estimate_unpacked, paths.values(), repeat(len(columns)))) <= most
     if is_here or is_connect(workspace.session):  # whose server does not see our files
         return reading.in_process()
 
@@ -91,7 +91,7 @@ def load(reading: Reading) -> Found:
     return _Reader(reading).load(readable, odd, closer_look, base, size // _ROW)
 
 
-def _load_remote(reading: Reading) -> Found:
+def _load_remote(reading: Reading) -> ReadTable:
     there = RemoteFiles(reading)
     starts = there.starts()
     if not starts:
@@ -114,7 +114,7 @@ class _Reader:
         closer_look: CloserLook,
         base: str | None,
         rows: int | None,
-    ) -> Found:
+    ) -> ReadTable:
         """The table of files, given how each starts; `odd` ones are not for Spark."""
         parts: list[CheckedRows] = []
         wrong = list(odd)
@@ -151,7 +151,7 @@ class _Reader:
             if layout.header is not None:
                 met = sf.count_if(sf.col("value") == sf.lit(layout.header))
                 lines = lines.observe(f"headers {len(parts)}", met.alias("met"))
-            parts.append(delimited(lines, self.of.source, self.of.own, layout))
+            parts.append(split_lines(lines, self.of.source, self.of.own, layout))
         return parts
 
     def _layouts(self, starts: Mapping[str, bytes]) -> dict[text.TextColumns, list[str]]:
@@ -174,21 +174,21 @@ class _Reader:
                 if is_connect(frame):
                     met = self._lines(alike).where(sf.col("value") == layout.header).count()
                 else:
-                    met = observed(frame, f"headers {i}", 1)[0]
+                    met = read_observed(frame, f"headers {i}", 1)[0]
                 if met > len(alike):
                     raise _SecondHeader
 
         return verify
 
     def _lines(self, paths: Sequence[str]) -> DataFrame:
-        read = self.of.workspace.session.read.text([_escaped(path) for path in paths])
+        read = self.of.workspace.session.read.text([_escape(path) for path in paths])
         return read.select("value", sf.col("_metadata.file_path").alias("file"))
 
     def _columnar(self, paths: Sequence[str], base: str | None) -> CheckedRows:
         reader = self.of.workspace.session.read.format(cast("str", self.of.source.format))
         if base is not None:
             reader = reader.option("basePath", base)
-        frame = reader.load([_escaped(path) for path in paths])
+        frame = reader.load([_escape(path) for path in paths])
         relation, columns = self.of.relation, self.of.own
         places = match_columns(relation, paths[0], frame.columns, columns)
         where = sf.col("_metadata.file_path").alias("file")
@@ -206,12 +206,12 @@ def _start(path: Path) -> bytes:
     """How a file starts, uncompressed; nothing if it cannot be read."""
     try:
         with pa.OSFile(str(path), "rb") as raw:
-            return formats.uncompressed(raw, str(path), _START)
+            return formats.uncompress(raw, str(path), _START)
     except (OSError, EOFError):
         return b""
 
 
-def _unpacked(path: Path, columns: int) -> int:
+def _estimate_unpacked(path: Path, columns: int) -> int:
     """How many bytes a file may have once it is read."""
     try:
         if path.suffix in (".parquet", ".pq"):
@@ -241,7 +241,7 @@ def _absolute(path: Path) -> str:
     return os.path.normpath(path.expanduser().absolute())
 
 
-def _escaped(path: str) -> str:
+def _escape(path: str) -> str:
     """A path as Spark takes it, for which some characters would make it a pattern."""
     return path if "://" in path else _GLOB.sub(r"\\\1", path)
 
@@ -311,7 +311,7 @@ class RemoteFiles:
         except (PySparkException, Py4JError) as problem:
             raise self._unreadable(problem) from None
         raw = b"" if read is None else bytes(cast("Any", read)[0])
-        return formats.uncompressed(pa.BufferReader(raw), file)
+        return formats.uncompress(pa.BufferReader(raw), file)
 
     def _unreadable(self, problem: Exception) -> CaladanError:
         reason = str(problem)

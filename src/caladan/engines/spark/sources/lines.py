@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def delimited(
+def split_lines(
     lines: DataFrame, source: Source, columns: Sequence[Column], layout: TextColumns
 ) -> CheckedRows:
     """The rows of lines that have `value` and `file`."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from caladan.data.schema import arrow_schema
 from caladan.engines.spark.columns.physical import stored_schema
-from caladan.engines.spark.session.staging import drop, gathered, opened, remove
+from caladan.engines.spark.session.staging import drop, gather_files, open_filesystem, remove
 from caladan.program import Column
 
 if TYPE_CHECKING:
@@ -113,10 +113,10 @@ class StagedShipment:
         fields = stored_schema(self.columns)
         tables: list[pa.Table] = [pa.Table.from_batches([], schema=fields)]
         for uri in self.files:
-            system, path = opened(uri)
+            system, path = open_filesystem(uri)
             with system.open_input_file(path) as file:
                 tables.append(cast("Any", ParquetFile(file).read()).cast(fields))
-        return declared(pa.concat_tables(tables), self.columns)
+        return declare_columns(pa.concat_tables(tables), self.columns)
 
     def close(self) -> None:
         if self.own:
@@ -162,7 +162,7 @@ class ReceivedShipment(_Unstored):
     columns: tuple[Column, ...]
 
     def read(self) -> pa.Table:
-        return declared(self.facts, self.columns)
+        return declare_columns(self.facts, self.columns)
 
 
 def ship(table: SparkTable, workspace: Workspace) -> Shipment:
@@ -170,11 +170,11 @@ def ship(table: SparkTable, workspace: Workspace) -> Shipment:
     if table.shipped is None:
         workspace.check()  # all this takes time, which may be over
         if workspace.staging.folder is not None and _is_elsewhere(table):
-            table.shipped = _staged(table, workspace)
+            table.shipped = _stage(table, workspace)
         else:
             facts = table.arrow() if table.held is None else table.held.given
             workspace.check()
-            table.shipped = _shipped(facts, table.columns, workspace)
+            table.shipped = _ship(facts, table.columns, workspace)
         workspace.check()
     return table.shipped
 
@@ -205,18 +205,18 @@ def _is_elsewhere(table: SparkTable) -> bool:
     return bool(table.fact_files) or table.size * len(table.columns) * _WORD > _MANY_BYTES
 
 
-def _staged(table: SparkTable, workspace: Workspace) -> StagedShipment:
+def _stage(table: SparkTable, workspace: Workspace) -> StagedShipment:
     """What executors have of a table, where tasks can read it; the driver sees names of files."""
     if files := table.fact_files:
         return StagedShipment(files, table.columns, own=False)
     uri = workspace.staging.file("input", "parquet")
     table.frame.write.parquet(uri)
-    shipment = StagedShipment(gathered(uri), table.columns, own=True)
+    shipment = StagedShipment(gather_files(uri), table.columns, own=True)
     weakref.finalize(shipment, drop, shipment.files).atexit = False
     return shipment
 
 
-def _shipped(facts: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> Shipment:
+def _ship(facts: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> Shipment:
     if not columns:
         return EmptyShipment(facts.num_rows)
     facts = cast("Any", facts).cast(arrow_schema(columns))
@@ -233,7 +233,7 @@ def _shipped(facts: pa.Table, columns: tuple[Column, ...], workspace: Workspace)
     return BroadcastShipment(workspace.session.sparkContext.broadcast(stream_of(facts)))
 
 
-def declared(facts: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+def declare_columns(facts: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
     """Facts in the columns of the engine's frames, as those that were declared."""
     wanted = arrow_schema(columns)
     return cast("Any", facts).rename_columns(wanted.names).cast(wanted)

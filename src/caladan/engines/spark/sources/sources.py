@@ -27,17 +27,17 @@ from caladan.data.problems import BadRow
 from caladan.data.schema import match_columns
 from caladan.engines.spark.choice import ENOUGH_FOR_ONE
 from caladan.engines.spark.session import internals
-from caladan.engines.spark.session.connect import estimated, is_connect
+from caladan.engines.spark.session.connect import estimate_bytes, is_connect
 from caladan.engines.spark.session.failures import is_bad_row, said
-from caladan.engines.spark.session.session import moved
+from caladan.engines.spark.session.session import move_frame
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources import files
 from caladan.engines.spark.sources.external import unreadable
 from caladan.engines.spark.sources.fields import from_column
 from caladan.engines.spark.sources.validity import (
     CheckedRows,
-    Found,
     Reading,
+    ReadTable,
     from_arrow,
     from_process,
     table,
@@ -58,14 +58,14 @@ _EXAMPLES: Final = (
 )
 
 
-def load(reading: Reading) -> Found:
+def load(reading: Reading) -> ReadTable:
     """The facts of a source, each once, and, if permissive, the rows set aside."""
     if reading.source.kind == "path":
         return files.load(reading)
     return _from_frame(reading) if reading.source.kind == "spark" else reading.in_process()
 
 
-def _from_frame(reading: Reading) -> Found:
+def _from_frame(reading: Reading) -> ReadTable:
     relation, workspace, both = reading.relation, reading.workspace, reading.columns
     columns = values(both)
     given = cast("DataFrame", reading.source.data)
@@ -78,18 +78,18 @@ def _from_frame(reading: Reading) -> Found:
     names = given.columns
     # As it is, where nothing is left out: Spark has planned it if it was read before.
     is_whole = len(places) == len(names) == len({*names}) == len({*places})
-    chosen = given if is_whole else _chosen(given, places)
+    chosen = given if is_whole else _choose_columns(given, places)
     from_spark(relation, [(c.name, t) for c, t in zip(columns, types, strict=True)])
     try:
-        chosen, arrow = _taken(chosen, workspace)
+        chosen, arrow = _take_rows(chosen, workspace)
     except (PySparkException, Py4JError) as problem:
         raise _unreadable(reading, problem) from None
     if arrow is not None:
         found, bad = _read(relation, arrow.select([*places]) if is_whole else arrow, columns)
         rejected = reading.judged(bad)
         return from_process(found, both, workspace), rejected
-    chosen = _chosen(chosen, places) if is_whole else chosen
-    frame = moved(chosen, workspace.session)
+    chosen = _choose_columns(chosen, places) if is_whole else chosen
+    frame = move_frame(chosen, workspace.session)
     fields = [
         from_column(relation, None, f"g{i}", spelled, column).unless(
             sf.col(f"g{i}").isNull(), column
@@ -111,13 +111,13 @@ def _from_frame(reading: Reading) -> Found:
     return table(facts, both, workspace), rejected
 
 
-def _chosen(given: DataFrame, places: Sequence[int]) -> DataFrame:
+def _choose_columns(given: DataFrame, places: Sequence[int]) -> DataFrame:
     """Some columns of a frame, whose names may be equal, as g0 …"""
     frame = given.toDF(*(f"f{i}" for i in range(len(given.columns))))
     return frame.select(*(sf.col(f"f{place}").alias(f"g{i}") for i, place in enumerate(places)))
 
 
-def _taken(frame: DataFrame, workspace: Workspace) -> tuple[DataFrame, Any]:
+def _take_rows(frame: DataFrame, workspace: Workspace) -> tuple[DataFrame, Any]:
     """A frame, and all its rows, evaluated as its own session would; None if they are too many.
 
     Spark's guess may be far off: files are packed, and a join is taken for a product. So unless it
@@ -125,7 +125,7 @@ def _taken(frame: DataFrame, workspace: Workspace) -> tuple[DataFrame, Any]:
     than it has room for may never answer.
     """
     if is_connect(frame):  # it may be far away: only what is sent back in no time comes here
-        size = estimated(frame)
+        size = estimate_bytes(frame)
         few = size is not None and size <= _FEW_BYTES
         return frame, cast("Any", frame).toArrow() if few else None
     most, size = _most(workspace), internals.estimated_bytes(frame)

@@ -25,17 +25,17 @@ from pyspark.sql.types import StructField, StructType
 
 from caladan.analysis.core import CoreGoal
 from caladan.columns.ranks import arrow_of, numpy_of
-from caladan.data.frames import check_running, stopped
-from caladan.data.missing import lacking, merged, values
+from caladan.data.frames import check_running, spark_stopped
+from caladan.data.missing import find_lacking, merge_pairs, values
 from caladan.data.schema import arrow_schema, compute, first_rows
 from caladan.engines.spark.choice import SMALL
 from caladan.engines.spark.columns.physical import arrow_table, stored_schema
-from caladan.engines.spark.columns.types import literal, outside, schema, shaped, stored
+from caladan.engines.spark.columns.types import cast_frame, file_schema, literal, outside, schema
 from caladan.engines.spark.session import internals
 from caladan.engines.spark.session.connect import is_connect
-from caladan.engines.spark.session.failures import SparkSaid, diagnosed
-from caladan.engines.spark.session.session import created, moved
-from caladan.engines.spark.session.staging import Staging, drop, remove, written
+from caladan.engines.spark.session.failures import SparkSaid, diagnose
+from caladan.engines.spark.session.session import create_frame, move_frame
+from caladan.engines.spark.session.staging import Staging, drop, remove, write_facts
 from caladan.engines.spark.session.workspace import (
     FrameRows,
     FrameRun,
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from caladan.engines.spark.sources.shipment import Shipment
     from caladan.program.notation import Widths
 
-Shape: TypeAlias = Literal["inside", "stored"]
+TableShape: TypeAlias = Literal["inside", "stored"]
 """The types of a frame's columns c0 …: those of evaluation, or those that were declared."""
 
-Frame: TypeAlias = "DataFrame | Callable[[Shape], DataFrame]"
+LazyFrame: TypeAlias = "DataFrame | Callable[[TableShape], DataFrame]"
 """A frame in the types of evaluation, or what makes one in either."""
 
 _MANY_BYTES: Final = 1 << 20
@@ -105,7 +105,7 @@ class SparkTable:
     def __init__(
         self,
         columns: tuple[Column, ...],
-        frame: Frame | None = None,
+        frame: LazyFrame | None = None,
         runs: Sequence[FrameRun] = (),
         count: int | None = None,
         *,
@@ -141,7 +141,7 @@ class SparkTable:
         self._blocks = blocks
         self._later = later
         self._own: SparkTable | None = None
-        self._frames: dict[Shape, DataFrame] = {}
+        self._frames: dict[TableShape, DataFrame] = {}
         self._at_most = at_most
         self.loose = loose
         self._is_lent = False
@@ -177,13 +177,13 @@ class SparkTable:
         self.runs[:], self._count = [run], run.count
         return run.frame
 
-    def _made(self, shape: Shape) -> DataFrame:
+    def _made(self, shape: TableShape) -> DataFrame:
         """The facts as a frame of either shape, of which Spark knows what is known of them."""
         if shape not in self._frames:
             self._frames[shape] = self._make(shape)
         return self._frames[shape]
 
-    def _make(self, shape: Shape) -> DataFrame:
+    def _make(self, shape: TableShape) -> DataFrame:
         if self._later is not None:
             self._of = self._own = self._later()
             self._later = None
@@ -210,7 +210,7 @@ class SparkTable:
         buckets = None if self._buckets is None else (self._buckets[0], (f"c{self._buckets[1]}",))
         nullable = (False,) * len(made.columns)
         known = internals.Description("facts", rows, size, nullable, buckets)
-        return internals.described(made, known)
+        return internals.describe_frame(made, known)
 
     @property
     def fact_files(self) -> tuple[str, ...]:
@@ -288,15 +288,15 @@ class SparkTable:
             fields_ = outside(self._columns, looks=looks, lacks=self._lacks)
             given = zip(self._columns, fields_, strict=True)
             fields = [StructField(c.name, field.dataType, field.nullable) for c, field in given]
-            return _in_one(created(session, data, StructType(fields)))
+            return _in_one(create_frame(session, data, StructType(fields)))
         with self._asking():
-            frame = moved(self._outside(widths, looks), session)
+            frame = move_frame(self._outside(widths, looks), session)
         return frame.toDF(*(c.name for c in self._columns)) if self._columns else frame.select()
 
     def answering(self, goal: CoreGoal) -> SparkTable:
         """The facts that match a goal, under its names; the answer owns nothing."""
         if (data := self.data) is not None:
-            data = _matching(data, goal)
+            data = _match_goal(data, goal)
             renamed = data.rename_columns([c.name for c in goal.columns]) if goal.columns else data
             return SparkTable(goal.columns, self._made, held=LocalRows(renamed), of=self, goal=goal)
         count = None if _conditions(self, goal) else self._count
@@ -305,9 +305,9 @@ class SparkTable:
     def merged(self) -> SparkTable:
         """The facts as users see them: with nulls, and without columns that tell of them."""
         data = self.data
-        rows = None if data is None else LocalRows(merged(data, self._columns))
+        rows = None if data is None else LocalRows(merge_pairs(data, self._columns))
         own = values(self._columns)
-        lacking_names = lacking(self._columns)
+        lacking_names = find_lacking(self._columns)
         lacks = [i for i, column in enumerate(own) if column.name in lacking_names]
         return SparkTable(own, count=self._count, held=rows, of=self, lacks=lacks, merges=True)
 
@@ -330,11 +330,11 @@ class SparkTable:
     def _asking(self) -> Generator[None]:
         """What fails inside Spark becomes a diagnostic; C050 where it was stopped since."""
         if self._context is not None and internals.is_stopped(self._context):
-            raise stopped()
+            raise spark_stopped()
         try:
             yield
         except (PySparkException, Py4JError, ConnectionError) as problem:
-            raise diagnosed(problem) from SparkSaid(problem)
+            raise diagnose(problem) from SparkSaid(problem)
 
     def _hand_out(self) -> None:
         """Leave it to Spark when blocks go that nobody closes: frames outside may read them."""
@@ -378,7 +378,7 @@ class SparkTable:
         """Columns of the declared types; names stay positions, for users' may be equal."""
         if not self._columns:
             return self.frame
-        return shaped(self._made("stored"), outside(self._columns, widths, looks, self._lacks))
+        return cast_frame(self._made("stored"), outside(self._columns, widths, looks, self._lacks))
 
     def _schema(self) -> pa.Schema:
         fields = arrow_schema(self._columns)
@@ -397,20 +397,20 @@ def held(
     files: list[str] = []
     rows = LocalRows(data, is_loose=is_loose)
 
-    def make(shape: Shape) -> DataFrame:
+    def make(shape: TableShape) -> DataFrame:
         is_stored = shape == "stored"
-        wanted = stored(columns) if is_stored else schema(columns)
+        wanted = file_schema(columns) if is_stored else schema(columns)
         facts = arrow_table(rows.facts, columns, stored_schema(columns) if is_stored else None)
         folder = staging.folder if staging.is_on_every_disk else None
         if facts.num_rows > SMALL and is_connect(session):
             streams: Any = in_streams(session, facts)
             return streams.mapInArrow(unpacker(), wanted)
         if folder is None or facts.nbytes < _MANY_BYTES:
-            frame = created(session, facts, wanted)
+            frame = create_frame(session, facts, wanted)
             return _in_one(frame) if facts.nbytes < _MANY_BYTES else frame
         if not files:
             saved = arrow_table(rows.facts, columns, stored_schema(columns))
-            files.append(written(saved.to_batches(), saved.schema, folder))
+            files.append(write_facts(saved.to_batches(), saved.schema, folder))
         return session.read.schema(wanted).parquet(files[-1])
 
     return SparkTable(columns, make, held=rows, files=files, staging=staging)
@@ -438,19 +438,19 @@ def distinct(data: pa.Table) -> pa.Table:
     """The rows of an Arrow table, each once."""
     if not data.num_columns:
         return first_rows(data, 1)
-    packed = _packed(data)
+    packed = _pack_rows(data)
     if packed is not None:
         keys, fields = packed
         keys.sort()
         is_first = np.append(True, keys[1:] != keys[:-1])  # far quicker than to group rows
-        return data if is_first.all() else _unpacked(keys[is_first], fields, data.schema)
+        return data if is_first.all() else _unpack_rows(keys[is_first], fields, data.schema)
     # Positions for names: users' may be equal, and Arrow wants to tell them apart.
     places = [str(i) for i in range(data.num_columns)]
     rows = cast("Any", data).rename_columns(places).group_by(places, use_threads=False)
     return rows.aggregate([]).select(places).rename_columns(data.column_names)
 
 
-def _packed(data: pa.Table) -> tuple[NDArray[np.uint64], list[tuple[int, int]]] | None:
+def _pack_rows(data: pa.Table) -> tuple[NDArray[np.uint64], list[tuple[int, int]]] | None:
     """Each row of whole numbers as one number, and where columns are in it: bits, least value.
 
     None if 64 bits are too few.
@@ -472,7 +472,7 @@ def _packed(data: pa.Table) -> tuple[NDArray[np.uint64], list[tuple[int, int]]] 
     return keys, fields
 
 
-def _unpacked(
+def _unpack_rows(
     keys: NDArray[np.uint64], fields: Sequence[tuple[int, int]], schema: pa.Schema
 ) -> pa.Table:
     """The rows behind such numbers."""
@@ -492,7 +492,7 @@ def _conditions(table: SparkTable, goal: CoreGoal) -> list[Any]:
     return found + [sf.col(f"c{i}") == sf.col(f"c{j}") for i, j in goal.repeated]
 
 
-def _matching(data: pa.Table, goal: CoreGoal) -> pa.Table:
+def _match_goal(data: pa.Table, goal: CoreGoal) -> pa.Table:
     """What a goal's constants and repeated variables leave of an Arrow table."""
     table: Any = data
     for i, value in goal.constants:

@@ -15,28 +15,28 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
 from caladan.data import load as in_process
-from caladan.data.missing import completed as complete_rows, paired, values
+from caladan.data.missing import complete_table as complete_rows, pair_columns, values
 from caladan.data.problems import BadRow, rejected_table, report
 from caladan.data.schema import empty_table
 from caladan.data.source import Source
 from caladan.engines.spark.choice import partitions
-from caladan.engines.spark.columns.expressions import raised
+from caladan.engines.spark.columns.expressions import raise_error_column
 from caladan.engines.spark.columns.physical import arrow_table, names
 from caladan.engines.spark.columns.types import schema, stand_in
 from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.failures import BAD_ROW
-from caladan.engines.spark.session.internals import observed
-from caladan.engines.spark.session.staging import gathered, nulls_of, remove, rows_of
+from caladan.engines.spark.session.internals import read_observed
+from caladan.engines.spark.session.staging import gather_files, nulls_of, remove, rows_of
 from caladan.engines.spark.session.workspace import FrameRun, Workspace, release
 from caladan.engines.spark.sources.fields import Field
-from caladan.engines.spark.sources.table import Shape, SparkTable, distinct, held
+from caladan.engines.spark.sources.table import SparkTable, TableShape, distinct, held
 from caladan.program import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column as SparkColumn, DataFrame
 
-Found: TypeAlias = "tuple[SparkTable, pa.Table | None]"
+ReadTable: TypeAlias = "tuple[SparkTable, pa.Table | None]"
 """Facts, each once, and, if permissive, the rows set aside."""
 
 _LACKING: Final = "lacking"
@@ -63,7 +63,7 @@ class Reading:
         """The columns that the source has."""
         return values(self.columns)
 
-    def in_process(self) -> Found:
+    def in_process(self) -> ReadTable:
         """What `caladan.data` reads of it here."""
         found, rejected = self.looked_at(self.source)
         return from_process(found, self.columns, self.workspace), rejected
@@ -102,7 +102,7 @@ class CheckedRows:
     def strict(self) -> DataFrame:
         """Facts c0 …; an error where a row cannot be taken."""
         first, *others = self.values
-        guarded = sf.when(self.ok, first).otherwise(raised(BAD_ROW))
+        guarded = sf.when(self.ok, first).otherwise(raise_error_column(BAD_ROW))
         return self._facts(self.frame, (guarded, *others))
 
     def good(self, *, but_of: Sequence[str] = ()) -> DataFrame:
@@ -133,10 +133,10 @@ def table(
     `verify` is shown the frame once it has been computed; nobody sees one that is left in files.
     """
     if len(values(columns)) < len(columns):
-        facts = completed(facts, columns)
+        facts = complete_frame(facts, columns)
     if verify is None and columns and is_connect(workspace.session):
         run = workspace.materialise(facts)
-        if lacks := _lacking(run.frame, columns):
+        if lacks := _find_lacking(run.frame, columns):
             return _again(run, columns, lacks, workspace)
         once = _once(run.frame, run.count, columns, workspace)
         return SparkTable(columns, once, [run], at_most=run.count, loose=run.frame)
@@ -153,16 +153,16 @@ def table(
     if verify is not None:
         verify(frame)
     if is_observed:
-        found = observed(frame, _LACKING, len(columns))
+        found = read_observed(frame, _LACKING, len(columns))
         lacks = [i for i, number in enumerate(found) if number]
     else:
-        lacks = _lacking(run.frame, columns)
+        lacks = _find_lacking(run.frame, columns)
     if lacks:
         return _again(run, columns, lacks, workspace)
     return SparkTable(columns, run.frame, [run], run.count)
 
 
-def _lacking(frame: DataFrame, columns: Sequence[Column]) -> list[int]:
+def _find_lacking(frame: DataFrame, columns: Sequence[Column]) -> list[int]:
     """The columns in which values are missing."""
     if not columns:
         return []
@@ -179,13 +179,13 @@ def _again(
     run: FrameRun, columns: tuple[Column, ...], lacks: Sequence[int], workspace: Workspace
 ) -> SparkTable:
     """A table of facts that turned out to lack values, without nulls."""
-    both = paired(columns, lacks)
-    whole = workspace.materialise(completed(run.frame, both))
+    both = pair_columns(columns, lacks)
+    whole = workspace.materialise(complete_frame(run.frame, both))
     release(run)
     return SparkTable(both, whole.frame, [whole], whole.count)
 
 
-def completed(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+def complete_frame(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """A frame of values with the columns that say which of them are there."""
     found: list[SparkColumn] = []
     place = 0
@@ -210,16 +210,16 @@ def _left(facts: DataFrame, columns: tuple[Column, ...], workspace: Workspace) -
     uri = staging.file("input", "parquet")
     workspace.check()
     facts.write.parquet(uri)
-    files = [*gathered(uri)]
+    files = [*gather_files(uri)]
     rows = sum(map(rows_of, files))
     if lacks := sorted({i for file in files for i in nulls_of(file)}):
-        both = paired(columns, lacks)
+        both = pair_columns(columns, lacks)
         there = session.read.schema(_nullable(schema(columns))).parquet(*files)
-        whole = _left(completed(there, both), both, workspace)
+        whole = _left(complete_frame(there, both), both, workspace)
         remove(files)
         return whole
 
-    def make(_: Shape) -> DataFrame:
+    def make(_: TableShape) -> DataFrame:
         frame = session.read.schema(schema(columns)).parquet(*files)
         return _once(frame, rows, columns, workspace)
 

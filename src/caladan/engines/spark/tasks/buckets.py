@@ -54,23 +54,23 @@ def buckets(bits: NDArray[np.uint64], count: int, *, narrow: bool) -> NDArray[np
     """
     low = bits.astype(np.uint32)
     with np.errstate(over="ignore"):
-        hashed = _mixed(np.full(len(bits), _SEED), low)
+        hashed = _mix(np.full(len(bits), _SEED), low)
         if not narrow:
-            hashed = _mixed(hashed, (bits >> np.uint64(32)).astype(np.uint32))
-        hashed = _finished(hashed, 4 if narrow else 8)
+            hashed = _mix(hashed, (bits >> np.uint64(32)).astype(np.uint32))
+        hashed = _finish(hashed, 4 if narrow else 8)
     return np.mod(hashed.view(np.int32).astype(np.int64), count)
 
 
-def _turned(values: NDArray[np.uint32], by: int) -> NDArray[np.uint32]:
+def _rotate(values: NDArray[np.uint32], by: int) -> NDArray[np.uint32]:
     return (values << np.uint32(by)) | (values >> np.uint32(32 - by))
 
 
-def _mixed(hashed: NDArray[np.uint32], word: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    word = _turned(word * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-    return _turned(hashed ^ word, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+def _mix(hashed: NDArray[np.uint32], word: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    word = _rotate(word * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    return _rotate(hashed ^ word, 13) * np.uint32(5) + np.uint32(0xE6546B64)
 
 
-def _finished(hashed: NDArray[np.uint32], length: int) -> NDArray[np.uint32]:
+def _finish(hashed: NDArray[np.uint32], length: int) -> NDArray[np.uint32]:
     hashed = hashed ^ np.uint32(length)
     hashed = (hashed ^ (hashed >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     hashed = (hashed ^ (hashed >> np.uint32(13))) * np.uint32(0xC2B2AE35)

@@ -12,7 +12,7 @@ found in one cell: the one to which the facts of the anchors went.
 `ByCell` says which relations have shares, `spread` cuts facts into them, a cell at a time, and
 `in_cell` makes a program like any other: its scans read relations that have the facts of the cell
 (`arc#0`), and whoever evaluates it need not know of cells. Heavy values are found in samples that
-were taken wherever facts are (`sampled`).
+were taken wherever facts are (`sample_column`).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from numpy.typing import NDArray
 from caladan.columns.ranks import arrow_of
 from caladan.data.schema import empty_table, table_of
 from caladan.engines.spark.choice import Shares, product
-from caladan.engines.spark.tasks.shard import grouped, hashes, mixed, only, slices
+from caladan.engines.spark.tasks.shard import group_facts, hashes, mix_bits, only, slices
 from caladan.rules.body import Scan
 from caladan.rules.program import DeltaProgram, DeltaRule
 
 Hashes: TypeAlias = NDArray[np.uint64]
-Mask: TypeAlias = NDArray[np.bool_]
+CellMask: TypeAlias = NDArray[np.bool_]
 _UNEVEN: Final = 1.25  # times the facts that a slice should have
 _HEAVY: Final = 4  # a heavy value has so many times less than a slice, or more
 
 
-Column: TypeAlias = "tuple[str, int]"
+CellColumn: TypeAlias = "tuple[str, int]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class HashSample:
     step: int
 
 
-Samples: TypeAlias = "Mapping[Column, HashSample]"
+Samples: TypeAlias = "Mapping[CellColumn, HashSample]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class CellCut:
         """The slice that a cell has."""
         return cell // self.stride % self.share
 
-    def mask(self, cell: int, hashed: _Hashed) -> Mask:
+    def mask(self, cell: int, hashed: _Hashed) -> CellMask:
         """Which facts a cell has."""
         values, digit = hashed.column(self.column), self.digit(cell)
         mine = slices(values, self.share) == digit
@@ -150,7 +150,7 @@ class ByCell:
             code = np.zeros(facts.num_rows, np.int64)
             for cut in share.cuts:
                 code = code * cut.share + slices(hashed.column(cut.column), cut.share)
-            found = dict(grouped(facts, code))
+            found = dict(group_facts(facts, code))
             for cell in range(self.parts):
                 wanted = 0
                 for cut in share.cuts:
@@ -177,14 +177,14 @@ class _Hashed:
         """Hashes of whole facts."""
         total = np.zeros(self._facts.num_rows, np.uint64)
         for number in range(self._facts.num_columns):
-            total = mixed(total + self.column(number))
+            total = mix_bits(total + self.column(number))
         return total
 
 
-def sampled_columns(program: DeltaProgram, cut: Sequence[Shares]) -> frozenset[Column]:
+def sampled_columns(program: DeltaProgram, cut: Sequence[Shares]) -> frozenset[CellColumn]:
     """The columns that are cut, of which samples are wanted."""
     (clique,) = program.cliques
-    found: set[Column] = set()
+    found: set[CellColumn] = set()
     for rule, shares in zip(clique.exit_rules, cut, strict=True):
         for atom in rule.body.atoms:
             places = ((name, _place(atom, name)) for name, share in shares.items() if share > 1)
@@ -192,7 +192,7 @@ def sampled_columns(program: DeltaProgram, cut: Sequence[Shares]) -> frozenset[C
     return frozenset(found)
 
 
-def sampled(facts: pa.Table, column: int, step: int) -> Hashes:
+def sample_column(facts: pa.Table, column: int, step: int) -> Hashes:
     """Hashes of the values of a column in every `step`-th fact."""
     rows = np.arange(0, facts.num_rows, step)
     return hashes(cast("Any", facts).column(column).take(arrow_of(rows)))

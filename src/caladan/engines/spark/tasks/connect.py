@@ -31,23 +31,23 @@ from caladan.engines.spark.columns.physical import (
     shown,
     slots,
 )
-from caladan.engines.spark.columns.types import schema, slotted
-from caladan.engines.spark.session.connect import checkpointed
+from caladan.engines.spark.columns.types import fill_slots, schema
+from caladan.engines.spark.session.connect import checkpoint
 from caladan.engines.spark.session.workspace import HELD, Workspace, union
 from caladan.engines.spark.sources.shipment import (
     EmptyShipment,
     InlineShipment,
     ReceivedShipment,
     Shipment,
-    declared,
+    declare_columns,
     in_streams,
     stream_of,
     unpacker,
 )
-from caladan.engines.spark.sources.table import LocalRows, Shape, SparkTable, held
+from caladan.engines.spark.sources.table import LocalRows, SparkTable, TableShape, held
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.job import lost
-from caladan.engines.spark.tasks.relay import OF_THE_DRIVER, heard, unpacked
+from caladan.engines.spark.tasks.relay import OF_THE_DRIVER, heard, unpack_diagnostics
 from caladan.engines.spark.tasks.strategies import Single
 from caladan.engines.spark.tasks.work import Retention, Work
 from caladan.program import Column, Type
@@ -77,7 +77,7 @@ def single(
     work, names, source = _sent(program, store, context)
     if work.options.timeout is not None:
         context.stopping.ask = lambda: None  # it looks at the clock itself: give it a while
-    answer = checkpointed(source.mapInArrow(evaluator(work, names), _ROWS), HELD)
+    answer = checkpoint(source.mapInArrow(evaluator(work, names), _ROWS), HELD)
     try:
         rows: Any = cast("Any", answer).where(f"number <= {_TOLD}").toArrow()
     except PySparkException as problem:
@@ -92,7 +92,7 @@ def single(
     for event in heard(told):
         events.tell(event)
     if told["status"] in ("failed", "cannot"):
-        diagnostics = unpacked(told["diagnostics"], program)
+        diagnostics = unpack_diagnostics(told["diagnostics"], program)
         if told["status"] == "cannot":
             raise CannotServe(diagnostics[0].message)
         raise CaladanError(*diagnostics)
@@ -103,20 +103,22 @@ def single(
             nothing = pa.table({"": pa.nulls(count)}).select([])
             found[name] = held((), nothing, context.workspace)
         elif place in streams or not count:
-            few = declared(_read(streams.get(place, []), columns), columns)
+            few = declare_columns(_read(streams.get(place, []), columns), columns)
             found[name] = held(columns, few, context.workspace)
             if few.num_rows > SMALL:  # the server has it, too
-                there = _reading(answer, place, columns, 1)
+                there = _read_answer(answer, place, columns, 1)
                 found[name] = SparkTable(columns, there, held=LocalRows(few))
         elif is_kept:
             parts = partitions(count, context.workspace.parallelism)
-            found[name] = SparkTable(columns, _reading(answer, number, columns, parts), count=count)
+            found[name] = SparkTable(
+                columns, _read_answer(answer, number, columns, parts), count=count
+            )
         else:
             again = replace(work, program=needed_by(program, name), options=Options())
             listed = source.mapInArrow(lister(again, names, name), schema(columns))
             found[name] = SparkTable(columns, listed, count=count)
     if told["status"] == "stopped":
-        raise EngineStopped(unpacked(told["diagnostics"], program)[0], found)
+        raise EngineStopped(unpack_diagnostics(told["diagnostics"], program)[0], found)
     return found
 
 
@@ -147,7 +149,7 @@ def _sent(
     for number, (frame, columns) in enumerate(sent.values()):
         frames.append((frame, number, none if columns else sf.col("stream"), columns))
     rows = [
-        frame.select(sf.lit(number).alias("number"), stream, *slotted(columns, everything))
+        frame.select(sf.lit(number).alias("number"), stream, *fill_slots(columns, everything))
         for frame, number, stream, columns in frames
     ]
     work = Work(program, inputs, context.limits(), Retention(None, context.asked))
@@ -162,10 +164,10 @@ def _streams(table: SparkTable, workspace: Workspace) -> DataFrame:
     return _STREAMS[table]
 
 
-def _reading(
+def _read_answer(
     answer: Any, number: int, columns: tuple[Column, ...], parts: int
-) -> Callable[[Shape], DataFrame]:
-    def make(_: Shape) -> DataFrame:
+) -> Callable[[TableShape], DataFrame]:
+    def make(_: TableShape) -> DataFrame:
         rows = answer.where(sf.col("number") == number).select("stream")
         rows = rows if parts == 1 else rows.repartition(parts)
         return rows.mapInArrow(unpacker(), schema(columns))
@@ -212,7 +214,7 @@ def evaluator(work: Work, names: tuple[str, ...]) -> Mapped:
 
         settle()
         events = Collected()
-        found = evaluation(supplied(work, names, batches), 0, events)
+        found = evaluation(supply_data(work, names, batches), 0, events)
         is_final, outputs = found.status == "done", list[tuple[str, int, bool]]()
         for number, (name, table) in enumerate(found.tables.items()):
             keeping = work.keeping.of(name)
@@ -238,14 +240,14 @@ def lister(work: Work, names: tuple[str, ...], relation: str) -> Mapped:
     """The function that derives a relation again."""
 
     def facts(batches: Batches) -> Iterator[pa.RecordBatch]:
-        from caladan.engines.spark.tasks.task import listed
+        from caladan.engines.spark.tasks.task import list_facts
 
-        yield from listed(supplied(work, names, batches), relation)
+        yield from list_facts(supply_data(work, names, batches), relation)
 
     return facts
 
 
-def supplied(work: Work, names: tuple[str, ...], batches: Batches) -> Work:
+def supply_data(work: Work, names: tuple[str, ...], batches: Batches) -> Work:
     """The work with the data that came in rows."""
     rows: Any = pa.Table.from_batches(list(batches))
     relations, inputs = work.program.relations, dict(work.inputs)

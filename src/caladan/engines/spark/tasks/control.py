@@ -81,7 +81,7 @@ class Peer:
     def send(self, message: Mapping[str, Any]) -> None:
         """Tell the task something; one that is gone hears nothing."""
         with suppress(OSError):
-            self.connection.sendall(_framed(message))
+            self.connection.sendall(_frame_message(message))
 
 
 class Control:
@@ -196,7 +196,7 @@ class Control:
             return len(peer.buffer) < _NONCE + _PROOF
         while len(peer.buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(peer.buffer)
-            if len(peer.buffer) < _LENGTH.size + _checked(length):
+            if len(peer.buffer) < _LENGTH.size + _check_length(length):
                 break
             message = _message(peer.buffer[_LENGTH.size : _LENGTH.size + length])
             del peer.buffer[: _LENGTH.size + length]
@@ -283,7 +283,7 @@ class Line:
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Tell the driver something; one that is gone hears nothing."""
-        framed = _framed(message)
+        framed = _frame_message(message)
         with suppress(OSError), self._lock:
             self._socket.sendall(framed)
 
@@ -308,7 +308,7 @@ class Line:
         with suppress(OSError, *_NO_MESSAGE):
             while True:
                 (length,) = _LENGTH.unpack(_exactly(self._socket, _LENGTH.size))
-                message = _message(_exactly(self._socket, _checked(length)))
+                message = _message(_exactly(self._socket, _check_length(length)))
                 if message.get("stop"):
                     self._stopped.set()
                     with self._lock:
@@ -320,9 +320,9 @@ class Line:
         self._answers.put(None)
 
 
-def _framed(message: Mapping[str, Any]) -> bytes:
+def _frame_message(message: Mapping[str, Any]) -> bytes:
     body = json.dumps(message, separators=(",", ":"), default=sendable).encode()
-    return _LENGTH.pack(_checked(len(body))) + body
+    return _LENGTH.pack(_check_length(len(body))) + body
 
 
 def _message(body: bytes | bytearray) -> Message:
@@ -333,7 +333,7 @@ def _message(body: bytes | bytearray) -> Message:
     return cast("Message", found)
 
 
-def _checked(length: int) -> int:
+def _check_length(length: int) -> int:
     if length > _LONGEST:
         raise ValueError(f"a message of {length} bytes, where {_LONGEST} is the most")
     return length

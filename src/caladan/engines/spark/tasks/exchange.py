@@ -20,7 +20,7 @@ import pyarrow as pa
 from caladan.engines.spark.sources.shipment import Shipment, stream_of
 
 if TYPE_CHECKING:
-    from caladan.engines.spark.tasks.cells import ByCell, Column, Samples
+    from caladan.engines.spark.tasks.cells import ByCell, CellColumn, Samples
     from caladan.engines.spark.tasks.shard import ByPivot
 
 Piece: TypeAlias = tuple[str, Shipment]
@@ -42,7 +42,7 @@ def sent(cut: ByPivot | ByCell, pieces: Iterable[Piece]) -> Iterator[Sent]:
             yield part, (share, stream_of(facts))
 
 
-def received(came: Iterable[Sent]) -> dict[str, pa.Table]:
+def receive(came: Iterable[Sent]) -> dict[str, pa.Table]:
     """What a task gets, by the names of its shares."""
     found: dict[str, list[pa.Table]] = {}
     for _, (share, stream) in came:
@@ -51,20 +51,20 @@ def received(came: Iterable[Sent]) -> dict[str, pa.Table]:
 
 
 def looked_at(
-    columns: Collection[Column], steps: Mapping[str, int], pieces: Iterable[Piece]
-) -> Iterator[tuple[Column, bytes]]:
+    columns: Collection[CellColumn], steps: Mapping[str, int], pieces: Iterable[Piece]
+) -> Iterator[tuple[CellColumn, bytes]]:
     """The function that Spark maps over pieces before that: samples of columns."""
-    from caladan.engines.spark.tasks.cells import sampled
+    from caladan.engines.spark.tasks.cells import sample_column
 
     for name, shipment in pieces:
         wanted = [column for of, column in columns if of == name]
         facts = shipment.read() if wanted else None
         for column in wanted:
             assert facts is not None
-            yield (name, column), sampled(facts, column, steps[name]).tobytes()
+            yield (name, column), sample_column(facts, column, steps[name]).tobytes()
 
 
-def samples(found: Iterable[tuple[Column, bytes]], steps: Mapping[str, int]) -> Samples:
+def samples(found: Iterable[tuple[CellColumn, bytes]], steps: Mapping[str, int]) -> Samples:
     """Samples of columns, of all pieces."""
     from caladan.engines.spark.tasks.cells import HashSample
 

@@ -33,7 +33,7 @@ from caladan.columns.folded import Fold
 from caladan.columns.layout import Counts, Words
 from caladan.columns.ranks import numpy_of
 from caladan.data.schema import ARROW
-from caladan.engines.spark.session.staging import created, name_in, opened, written
+from caladan.engines.spark.session.staging import create_file, name_in, open_filesystem, write_facts
 
 if TYPE_CHECKING:
     from caladan.columns.folded_relation import FoldedRelation, FoldedSide
@@ -76,8 +76,8 @@ def save(table: DerivedTable, folder: str, part: int, shares: int) -> FoldedFile
     folded = cast("FoldedRelation", folded_of(table))
     first, second = (_values(table, side, n) for side, n in zip(*_sides(folded), strict=True))
     place = name_in(folder, "matrix", "arrays")
-    with created(place) as stream:
-        stream.write(_packed(folded.matrix, second))
+    with create_file(place) as stream:
+        stream.write(_pack_matrix(folded.matrix, second))
     numbers, rows = _rows(folded.matrix)
     keys = first.take(pa.array(numbers)).append_column(
         ROW, cast("Any", pa.array(rows + (np.int64(part) << np.int64(_PART))))
@@ -87,7 +87,7 @@ def save(table: DerivedTable, folder: str, part: int, shares: int) -> FoldedFile
         begin, end = (len(rows) * each // shares for each in (i, i + 1))
         if end > begin:
             mine = keys.slice(begin, end - begin)
-            files.append(written(mine.to_batches(), keys.schema, folder))
+            files.append(write_facts(mine.to_batches(), keys.schema, folder))
     width = sum(each.nbytes for each in (*first.columns, *second.columns))
     values = max(first.num_rows * first.num_columns + second.num_rows * second.num_columns, 1)
     nbytes = table.count() * len(table.columns) * width // values
@@ -129,7 +129,7 @@ def _rows(matrix: Matrix) -> tuple[Words, Any]:
     return np.concatenate([inside, beside]), rows
 
 
-def _packed(matrix: Matrix, second: Any) -> bytes:
+def _pack_matrix(matrix: Matrix, second: Any) -> bytes:
     """A matrix and the values of its second side as bytes: names, then array after array."""
     found: dict[str, Any] = {}
     for each in fields(matrix):
@@ -162,11 +162,11 @@ class Unfolded:
 
 
 @lru_cache(maxsize=2)
-def loaded(uri: str) -> Unfolded:
+def load_matrix(uri: str) -> Unfolded:
     """A matrix that a task left; a worker that reads several shares of it loads it once."""
     from caladan.columns.matrices import BitRows, RangeRows
 
-    system, path = opened(uri)
+    system, path = open_filesystem(uri)
     with system.open_input_stream(path) as stream:
         data = io.BytesIO(stream.read())
     form, *names = json.loads(data.readline())
@@ -184,7 +184,7 @@ def loaded(uri: str) -> Unfolded:
     return Unfolded(matrix, matrix.row_weights(), second)
 
 
-def listed(rows: Any, uris: Sequence[str]) -> Iterator[Any]:
+def list_facts(rows: Any, uris: Sequence[str]) -> Iterator[Any]:
     """For rows of keys the facts of each, as lists of structs; some keys at a time.
 
     The lists of all batches together are as many as the rows, in their order.
@@ -198,7 +198,7 @@ def listed(rows: Any, uris: Sequence[str]) -> Iterator[Any]:
         others = np.flatnonzero(kind[begin:] != (part << np.int64(1) | flag))
         end = begin + (int(others[0]) if len(others) else len(at) - begin)
         numbers = (at[begin:end] & np.int64(0xFFFFFFFF)).astype(np.uint32)
-        yield from _lists(loaded(uris[int(part)]), numbers, is_beside=bool(flag))
+        yield from _lists(load_matrix(uris[int(part)]), numbers, is_beside=bool(flag))
         begin = end
 
 
@@ -241,11 +241,11 @@ def lister(uris: Sequence[str]) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
     def facts(rows: Iterator[pa.Array]) -> Iterator[pa.Array]:  # PySpark reads these types
         from caladan.engines.spark.session.daemon import settle
-        from caladan.engines.spark.tasks.folded import listed
+        from caladan.engines.spark.tasks.folded import list_facts
 
         settle()
         for each in rows:
-            yield from listed(each, places)
+            yield from list_facts(each, places)
 
     return facts
 
@@ -258,12 +258,12 @@ def table_lister(
 
     def facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from caladan.engines.spark.session.daemon import settle
-        from caladan.engines.spark.tasks.folded import listed
+        from caladan.engines.spark.tasks.folded import list_facts
 
         settle()
         for batch in batches:
             at = 0
-            for lists in listed(batch.column(ROW), places):
+            for lists in list_facts(batch.column(ROW), places):
                 keys = batch.slice(at, len(lists))
                 counts = np.diff(numpy_of(lists.offsets))
                 parents = pa.array(np.repeat(np.arange(len(lists)), counts))

@@ -20,19 +20,19 @@ from caladan.analysis.core import RelationInfo
 from caladan.engines.interface import EngineStopped
 from caladan.engines.spark.choice import is_local
 from caladan.engines.spark.columns.physical import arrow_table, stored_schema
-from caladan.engines.spark.columns.types import schema, shaped, stored
+from caladan.engines.spark.columns.types import cast_frame, file_schema, schema
 from caladan.engines.spark.session import internals, staging, workers
 from caladan.engines.spark.session.failures import said
-from caladan.engines.spark.session.session import created
+from caladan.engines.spark.session.session import create_frame
 from caladan.engines.spark.sources.shipment import pieces_of, ship, unpacker
-from caladan.engines.spark.sources.table import Shape, SparkTable, held
+from caladan.engines.spark.sources.table import SparkTable, TableShape, held
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks import folded
 from caladan.engines.spark.tasks.buckets import is_sparks_hash
 from caladan.engines.spark.tasks.control import Control, Message, Peer
 from caladan.engines.spark.tasks.exchange import Pieces, looked_at, samples, sent
 from caladan.engines.spark.tasks.folded import ROW, table_lister
-from caladan.engines.spark.tasks.relay import heard, unpacked
+from caladan.engines.spark.tasks.relay import heard, unpack_diagnostics
 from caladan.engines.spark.tasks.work import (
     TOO_LITTLE_MEMORY,
     Output,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from caladan.engines.spark.tasks.shard import ByPivot
 
 Listen: TypeAlias = "Callable[[int], Listener]"
-Cut: TypeAlias = "ByPivot | ByCell"
+InputCut: TypeAlias = "ByPivot | ByCell"
 
 _WORD: Final = 8  # bytes of a value
 _MEMORY: Final = re.compile(
@@ -82,7 +82,10 @@ _LOST: Final = {
 
 
 def work_on(
-    program: DeltaProgram, store: Mapping[str, SparkTable], context: Context, cut: Cut | None = None
+    program: DeltaProgram,
+    store: Mapping[str, SparkTable],
+    context: Context,
+    cut: InputCut | None = None,
 ) -> Work:
     """The work of tasks that evaluate a program: its inputs shipped, what is cut in pieces."""
     workspace = context.workspace
@@ -170,8 +173,10 @@ class Blocks:
 
         def make() -> DataFrame:
             rows = self._kept.mapPartitions(partial(streams, name))
-            given: Any = created(session, rows, StructType([StructField("stream", BinaryType())]))
-            return given.mapInArrow(unpacker(), stored(columns))
+            given: Any = create_frame(
+                session, rows, StructType([StructField("stream", BinaryType())])
+            )
+            return given.mapInArrow(unpacker(), file_schema(columns))
 
         return workers.with_python(context, make)
 
@@ -195,8 +200,8 @@ def run(work: Work, listen: Listen, context: Context) -> JobResult:
     """What comes of each task; the events of a part go to the listener that `listen` makes."""
     spark = context.workspace.session.sparkContext
     attempts = _Attempts(listen)
-    with controlled(context, attempts.hear) as control:
-        found = _collected(replace(work, address=control.address, options=context.limits()), spark)
+    with control_tasks(context, attempts.hear) as control:
+        found = _collect(replace(work, address=control.address, options=context.limits()), spark)
         control.drain()
     if control.failure is not None:
         raise control.failure
@@ -204,14 +209,14 @@ def run(work: Work, listen: Listen, context: Context) -> JobResult:
     return found
 
 
-def _collected(work: Work, spark: Any) -> JobResult:
+def _collect(work: Work, spark: Any) -> JobResult:
     try:
-        return JobResult.of(workers.with_python(spark, lambda: _mapped(work, spark)), work)
+        return JobResult.of(workers.with_python(spark, lambda: _map_tasks(work, spark)), work)
     except (PySparkException, Py4JError) as problem:
         raise lost(problem) from None
 
 
-def _mapped(work: Work, spark: Any) -> Any:
+def _map_tasks(work: Work, spark: Any) -> Any:
     """An RDD with what comes of each task."""
     given = _spread(work.pieces, spark)
     if work.cut is None or given is None:
@@ -302,7 +307,7 @@ def _numbers(spark: Any, count: int) -> Any:
 
 
 @contextmanager
-def controlled(context: Context, hear: Callable[[Peer, Message], None]) -> Generator[Control]:
+def control_tasks(context: Context, hear: Callable[[Peer, Message], None]) -> Generator[Control]:
     """A line to the tasks of the job that is run meanwhile; the user's wish to stop goes there."""
     spark: Any = context.workspace.session.sparkContext
     host, bind = "127.0.0.1", None
@@ -328,7 +333,7 @@ def tables(work: Work, result: JobResult, context: Context) -> dict[str, SparkTa
     for outcome in result.outcomes:
         if outcome.status in ("failed", "cannot"):
             _discard(result)
-            diagnostics = unpacked(outcome.diagnostics, work.program)
+            diagnostics = unpack_diagnostics(outcome.diagnostics, work.program)
             if outcome.status == "cannot":
                 raise CannotServe(diagnostics[0].message)
             raise CaladanError(*diagnostics)
@@ -339,7 +344,7 @@ def tables(work: Work, result: JobResult, context: Context) -> dict[str, SparkTa
         found[name] = _table(work, relations[name], outputs, result.blocks, context.workspace)
     for outcome in result.outcomes:
         if outcome.status == "stopped":
-            raise EngineStopped(unpacked(outcome.diagnostics, work.program)[0], found)
+            raise EngineStopped(unpack_diagnostics(outcome.diagnostics, work.program)[0], found)
     return found
 
 
@@ -362,7 +367,7 @@ def _table(
         return _derived_later(work, info, count, workspace)
     files = [file for each in outputs for file in each.files]
     if any(each.folded is not None for each in outputs):
-        return _unfolded(info, outputs, files, workspace)
+        return _unfold(info, outputs, files, workspace)
     if blocks is not None and any(each.is_in_blocks for each in outputs):
         return _in_blocks(info, outputs, blocks, workspace)
     make = partial(_of_files, work, info, [o for o in outputs if o.stream], files, workspace)
@@ -379,7 +384,7 @@ def _of_files(
     few: list[Output],
     files: list[str],
     workspace: Workspace,
-    shape: Shape,
+    shape: TableShape,
 ) -> DataFrame:
     """A frame of files; what came with a task's result becomes one: a union is read later."""
     fields = stored_schema(info.columns)
@@ -389,8 +394,8 @@ def _of_files(
         if facts.num_rows:
             bucket = None if _buckets(work, info) is None else output.bucket
             folder = cast("str", work.keeping.folder)
-            files.append(staging.written(facts.to_batches(), fields, folder, bucket))
-    wanted = stored(info.columns) if shape == "stored" else schema(info.columns)
+            files.append(staging.write_facts(facts.to_batches(), fields, folder, bucket))
+    wanted = file_schema(info.columns) if shape == "stored" else schema(info.columns)
     return workspace.session.read.schema(wanted).parquet(*files)
 
 
@@ -400,20 +405,22 @@ def _in_blocks(
     """A table of facts in Spark's block storage; the few that came with results beside them."""
     few = [each for each in outputs if each.stream]
 
-    def make(shape: Shape) -> DataFrame:
+    def make(shape: TableShape) -> DataFrame:
         frame = blocks.frame(workspace.session, info.name, info.columns)
         if few:
             fields = stored_schema(info.columns)
             tables = [arrow_table(_stream(each), info.columns, fields) for each in few]
-            beside = created(workspace.session, pa.concat_tables(tables), stored(info.columns))
+            beside = create_frame(
+                workspace.session, pa.concat_tables(tables), file_schema(info.columns)
+            )
             frame = frame.union(beside)
-        return frame if shape == "stored" else shaped(frame, schema(info.columns).fields)
+        return frame if shape == "stored" else cast_frame(frame, schema(info.columns).fields)
 
     count = sum(each.count for each in outputs)
     return SparkTable(info.columns, make, count=count, blocks=(blocks, info.name))
 
 
-def _unfolded(
+def _unfold(
     info: RelationInfo,
     outputs: Sequence[Output],
     files: list[str],
@@ -431,24 +438,24 @@ def _unfolded(
         uris[part] = each.matrix
     few = [each for each in outputs if each.stream and each.count]
     listed = [each.file for each in outputs if each.file is not None]
-    fields = stored(info.columns)
+    fields = file_schema(info.columns)
 
-    def make(shape: Shape) -> DataFrame:
+    def make(shape: TableShape) -> DataFrame:
         wanted = StructType([*(fields[i] for i in keys), StructField(ROW, LongType(), False)])
         read = session.read.schema(wanted).parquet(*(f for _, each in found for f in each.files))
         size = count * internals.row_size(wanted)
         known = internals.Description("facts", count, size, (False,) * len(wanted))
-        read = internals.described(read, known)
+        read = internals.describe_frame(read, known)
         frame = workers.with_python(
             session.sparkContext, partial(_with_lists, read, uris, info.columns, keys)
         )
         if few:
             stored_as = stored_schema(info.columns)
             tables = [arrow_table(_stream(each), info.columns, stored_as) for each in few]
-            frame = frame.union(created(session, pa.concat_tables(tables), fields))
+            frame = frame.union(create_frame(session, pa.concat_tables(tables), fields))
         if listed:
             frame = frame.union(session.read.schema(fields).parquet(*listed))
-        return frame if shape == "stored" else shaped(frame, schema(info.columns).fields)
+        return frame if shape == "stored" else cast_frame(frame, schema(info.columns).fields)
 
     return SparkTable(
         info.columns, make, count=count, files=files, staging=workspace.staging, is_told=True
@@ -459,7 +466,7 @@ def _with_lists(
     keys: Any, uris: Sequence[str], columns: tuple[Column, ...], key: Sequence[int]
 ) -> DataFrame:
     """Keys, each with the facts that a matrix has for it."""
-    fields = stored(columns)
+    fields = file_schema(columns)
     of_arrow = getattr(sf, "arrow_udf", None)
     if of_arrow is None:  # before Spark 4.1; filters do not reach the keys there
         return keys.mapInArrow(table_lister(uris, columns), fields)
@@ -506,14 +513,14 @@ def _derived_later(work: Work, info: RelationInfo, count: int, workspace: Worksp
 
     def derive() -> SparkTable:
         try:
-            result = _collected(again, workspace.session.sparkContext)
+            result = _collect(again, workspace.session.sparkContext)
         except CannotServe as cannot:
             raise error("C044", f"`{info.name}` cannot be derived again: {cannot.reason}") from None
         outputs = [each for o in result.outcomes for each in o.outputs if each.name == info.name]
         for outcome in result.outcomes:
             if outcome.status != "done":
                 _discard(result)
-                raise CaladanError(*unpacked(outcome.diagnostics, work.program))
+                raise CaladanError(*unpack_diagnostics(outcome.diagnostics, work.program))
         return _table(again, info, outputs, result.blocks, workspace)
 
     return SparkTable(info.columns, later=derive, count=count)

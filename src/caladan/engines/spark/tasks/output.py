@@ -15,7 +15,7 @@ import pyarrow as pa
 from caladan.data.schema import ARROW
 from caladan.engines.embedded.tables import DerivedTable
 from caladan.engines.spark.columns.physical import physical_schema, stored_schema
-from caladan.engines.spark.session.staging import written
+from caladan.engines.spark.session.staging import write_facts
 from caladan.engines.spark.sources.shipment import stream_of
 from caladan.engines.spark.tasks.folded import folded_of, save
 from caladan.engines.spark.tasks.shard import ByPivot
@@ -63,7 +63,7 @@ def output(
         return Output(name, count, folded=files, nbytes=files.nbytes, bucket=bucket)
     fields, size = stored_schema(table.columns), Size()
     listed = size.of(batches(table, fields=fields))
-    uri = written(listed, fields, keeping.folder, bucket)
+    uri = write_facts(listed, fields, keeping.folder, bucket)
     return Output(name, count, file=uri, nbytes=size.nbytes, bucket=bucket)
 
 

@@ -119,7 +119,9 @@ def _names(layouts: Iterable[str]) -> str:
     return " and ".join(dict.fromkeys(layouts))
 
 
-def packed(diagnostics: Iterable[Diagnostic], program: DeltaProgram) -> list[dict[str, Any]]:
+def pack_diagnostics(
+    diagnostics: Iterable[Diagnostic], program: DeltaProgram
+) -> list[dict[str, Any]]:
     """Diagnostics as plain values."""
     known = list(_sources(program))
 
@@ -141,7 +143,7 @@ def packed(diagnostics: Iterable[Diagnostic], program: DeltaProgram) -> list[dic
     ]
 
 
-def unpacked(packed: Iterable[dict[str, Any]], program: DeltaProgram) -> list[Diagnostic]:
+def unpack_diagnostics(packed: Iterable[dict[str, Any]], program: DeltaProgram) -> list[Diagnostic]:
     """Diagnostics from plain values."""
     known = list(_sources(program))
 

@@ -60,7 +60,7 @@ def only(facts: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
     return cast("Any", facts).filter(pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits]))
 
 
-def grouped(facts: pa.Table, numbers: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
+def group_facts(facts: pa.Table, numbers: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
     """Facts by a small number that each has, in the order of these."""
     order = np.argsort(numbers.astype(np.uint16), kind="stable")  # by radix: in one go
     ends = np.cumsum(np.bincount(numbers))
@@ -73,10 +73,10 @@ def grouped(facts: pa.Table, numbers: NDArray[np.int64]) -> Iterator[tuple[int, 
 
 def hashes(values: Any) -> NDArray[np.uint64]:
     """A hash of each value, the same for equal values of any type."""
-    return mixed(_bits(values))
+    return mix_bits(_bits(values))
 
 
-def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Hashes of some bits; the upper half is the better one."""
     hashed = bits * _MIX
     hashed ^= hashed >> np.uint64(32)
@@ -166,7 +166,7 @@ class ByPivot:
                 continue
             values = cast("Any", facts).column(share.column)
             found = buckets(_bits(values), self.parts, narrow=self.narrow)
-            for part, mine in grouped(facts, found):
+            for part, mine in group_facts(facts, found):
                 yield part, share.name, mine
 
 
@@ -183,7 +183,7 @@ def in_part(
         type = program.relations[rule.rule.head].columns[pivot[rule.rule.head]].type
         return bool(falling(array_of([given.value], ARROW[type]))[0])
 
-    own = _parted(clique, pivot, is_mine)
+    own = _take_part(clique, pivot, is_mine)
     relations = dict(program.relations)
     written = dict(program.facts)
     store = {name: shared[name] for name in cut.whole & shared.keys()}
@@ -203,7 +203,7 @@ def in_part(
     return replace(program, relations=relations, facts=written, cliques=(own,)), store
 
 
-def _parted(
+def _take_part(
     clique: DeltaClique, pivot: Mapping[str, int], is_mine: Callable[[DeltaRule], bool]
 ) -> DeltaClique:
     """A clique whose exit rules read shares; one whose pivot is a constant is of one part alone."""

@@ -34,6 +34,7 @@ from caladan.program.events import (
     RulePlanned,
     RuleSearched,
     RuleSkipped,
+    RunsMet,
 )
 from caladan.rules.failures import limit
 from caladan.rules.program import DeltaClique, DeltaProgram
@@ -133,7 +134,7 @@ class _Part(Listener):
 
     def tell(self, event: Event) -> None:
         match event:
-            case RulePlanned() | RuleDone() | RuleSearched() | RuleSkipped():
+            case RulePlanned() | RuleDone() | RuleSearched() | RunsMet() | RuleSkipped():
                 self.rules.append(event)
             case RoundDone():
                 self._together.round_done(self._part, event)
@@ -170,7 +171,7 @@ class Single(Listener):
         self._events.tell(event)
 
 
-def pivoted(
+def run_pivoted(
     program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
 ) -> dict[str, SparkTable]:
     """Evaluate the one clique of a program in parts."""

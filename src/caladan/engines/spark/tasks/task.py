@@ -26,14 +26,14 @@ from caladan.engines.embedded.tables import DerivedTable, LoadedTable
 from caladan.engines.interface import EngineStopped, Table
 from caladan.engines.spark.tasks.cells import ByCell, in_cell
 from caladan.engines.spark.tasks.control import Line
-from caladan.engines.spark.tasks.exchange import Sent, received
+from caladan.engines.spark.tasks.exchange import Sent, receive
 from caladan.engines.spark.tasks.output import Effort, batches, blocks_of, output
-from caladan.engines.spark.tasks.relay import Relay, packed
+from caladan.engines.spark.tasks.relay import Relay, pack_diagnostics
 from caladan.engines.spark.tasks.shard import ByPivot, in_part
 from caladan.engines.spark.tasks.work import Block, TaskOutcome, Work, too_little_memory
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener
-from caladan.rules.failures import interrupted
+from caladan.rules.failures import report_interrupt
 from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class TaskEvaluation:
     diagnostics: tuple[dict[str, Any], ...] = ()
 
 
-def evaluated(
+def evaluate_part(
     work: Work, part: int, came: Iterable[Sent] = ()
 ) -> tuple[TaskOutcome, Iterator[Block]]:
     """Evaluate a part of the work, and hand out what it derives; facts in blocks come after it.
@@ -68,7 +68,7 @@ def evaluated(
                 for name, table in found.tables.items()
             )
         except MemoryError:
-            said = tuple(packed([too_little_memory()], work.program))
+            said = tuple(pack_diagnostics([too_little_memory()], work.program))
             return TaskOutcome("cannot", (), said), iter(())
     finally:
         relay.close()
@@ -97,7 +97,7 @@ def evaluation(
         diagnostics: Sequence[Diagnostic],
         tables: Mapping[str, Table] | None = None,
     ) -> TaskEvaluation:
-        said = tuple(packed(diagnostics, work.program))
+        said = tuple(pack_diagnostics(diagnostics, work.program))
         return TaskEvaluation(status, derived(tables or {}), effort.seconds, said)
 
     try:
@@ -117,10 +117,10 @@ def evaluation(
         return ended("cannot", [too_little_memory()])
     except KeyboardInterrupt:  # before anything was derived
         names = [name for clique in work.program.cliques for name in clique.origins]
-        return ended("stopped", [interrupted(names)])
+        return ended("stopped", [report_interrupt(names)])
 
 
-def listed(work: Work, relation: str) -> Iterator[pa.RecordBatch]:
+def list_facts(work: Work, relation: str) -> Iterator[pa.RecordBatch]:
     """The facts of a relation, in the columns of the engine's frames."""
     program, store = _ready(work, 0)
     tables = EmbeddedEngine().run(program, store, work.options, Relay(None))
@@ -131,7 +131,7 @@ def _ready(
     work: Work, part: int, came: Iterable[Sent] = ()
 ) -> tuple[DeltaProgram, dict[str, Table]]:
     facts = {name: shipment.read() for name, shipment in work.inputs.items()}
-    facts |= received(came)
+    facts |= receive(came)
     program = work.program
     match work.cut:
         case ByCell():

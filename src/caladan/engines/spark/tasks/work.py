@@ -157,9 +157,9 @@ def too_little_memory() -> Diagnostic:
 def task(work: Work, part: int, came: Iterable[Sent]) -> Iterator[TaskOutcome | Block]:
     """The function that Spark maps over partitions: what came of it, then facts in blocks."""
     from caladan.engines.spark.session.daemon import settle
-    from caladan.engines.spark.tasks.task import attempt, evaluated
+    from caladan.engines.spark.tasks.task import attempt, evaluate_part
 
-    outcome, blocks = evaluated(work, part, came if work.pieces else ())
+    outcome, blocks = evaluate_part(work, part, came if work.pieces else ())
     yield replace(outcome, attempt=attempt())
     yield from blocks
     settle()

@@ -26,7 +26,7 @@ from caladan.columns.kernels import meet
 from caladan.columns.layout import Counts, Words
 from caladan.join.constraints.atom import StoredAtom
 from caladan.join.constraints.lookup import projection
-from caladan.join.constraints.protocol import JoinConstraint, remaining
+from caladan.join.constraints.protocol import JoinConstraint, keep_allowed
 from caladan.join.estimates import Grade, grade_named
 from caladan.join.frontier import Bindings
 from caladan.join.intersection import SearchBody, Weights, forget_unused
@@ -79,7 +79,7 @@ class Search:
         self.body, self._seed = self.grade.prepare(body, seed)
         for var in self.wanted:
             if var not in seed.columns and not self.body.names.get(var):
-                raise unbounded([var])
+                raise unbounded_variables([var])
         self._width, self._most = 1, 1
 
     def run(self, first: int, width: int) -> Iterator[Bindings]:
@@ -91,7 +91,7 @@ class Search:
         for part in self._pieces(self._seed):
             for constraint in settled:
                 if part.rows:
-                    part = remaining(constraint, part)
+                    part = keep_allowed(constraint, part)
             for found in self._descend(part, bound, unbound):
                 self.statistics.results += found.rows
                 yield projection(found, self.wanted)
@@ -145,7 +145,7 @@ class Search:
             (only,) = unbound
             weights = self._weigh(frontier, bound, only)
             if weights.least is None:
-                raise unbounded([only])
+                raise unbounded_variables([only])
             yield only, frontier, weights
             return
         made: dict[str, Weights] = {}
@@ -165,7 +165,7 @@ class Search:
             self.statistics.grade += f", then {cheaper.name}"
         ready = [var for var in self.body.ranked if var in measures]
         if not ready:
-            raise unbounded(sorted(unbound))
+            raise unbounded_variables(sorted(unbound))
         choice = np.empty(frontier.rows, np.int64)
         meet.choose(np.stack([measures[var] for var in ready]), choice)
         frontier = Bindings(frontier.rows, {**frontier.columns, **told})
@@ -210,7 +210,7 @@ def _held(var: str) -> str:
     return f"?{var}"
 
 
-def unbounded(variables: Sequence[str]) -> Exception:
+def unbounded_variables(variables: Sequence[str]) -> Exception:
     """The diagnostic for variables that nothing lists values for."""
     names = ", ".join(f"`{v}`" for v in variables)
     return error(
