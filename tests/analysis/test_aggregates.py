@@ -20,7 +20,7 @@ from caladan.program.aggregates import (
     recursive,
     row_of,
 )
-from caladan.program.nested import packed, unpacked
+from caladan.program.nested import pack, unpack
 from caladan.program.types import list_of
 
 SOURCE = Path(caladan.__file__).parent
@@ -51,7 +51,7 @@ def handed(row: AggregateFunction, terms: tuple[Any, ...]) -> tuple[Any, ...]:
     if not row.makes_lists:
         return terms
     place = row.value_term
-    return (*terms[:place], packed((terms[place],), list_of(Type.LONG)), *terms[place + 1 :])
+    return (*terms[:place], pack((terms[place],), list_of(Type.LONG)), *terms[place + 1 :])
 
 
 @pytest.mark.parametrize("row", [r for r in TABLE.values() if r.example is not None], ids=str)
@@ -61,7 +61,7 @@ def test_the_example_of_a_row(row: AggregateFunction) -> None:
         pytest.skip("its terms are computed: tests/differential/test_aggregates.py")
     given = [value if isinstance(value, tuple) else (value,) for value in row.example.values]
     found = evaluate(row, [handed(row, each) for each in given])
-    assert (unpacked(found) if row.makes_lists else found) == row.example.gives
+    assert (unpack(found) if row.makes_lists else found) == row.example.gives
 
 
 @pytest.mark.parametrize("row", FOLDED, ids=str)
