@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import caladan
-from caladan.program import Aggregate, Variable
+from caladan.program import Aggregate, Type, Variable
 from caladan.program.aggregates import (
     TABLE,
     AggregateFunction,
@@ -20,6 +20,8 @@ from caladan.program.aggregates import (
     recursive,
     row_of,
 )
+from caladan.program.nested import pack, unpack
+from caladan.program.types import list_of
 
 SOURCE = Path(caladan.__file__).parent
 NUMBERS = [0, 1, 2, 3, 7]
@@ -29,6 +31,7 @@ SAMPLES: dict[str, list[Any]] = {
     "ordered": NUMBERS,
     "anything": NUMBERS,
     "text": ["a", "b", "c"],
+    "size": [2] * 5,
 }
 FOLDED = [
     row
@@ -43,13 +46,22 @@ def states(row: AggregateFunction) -> list[Any]:
     return [row.lift(*([value] * max(row.terms[0], 1))) for value in values]
 
 
+def handed(row: AggregateFunction, terms: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The terms of a solution as the row is handed them: what makes lists gets lists of one."""
+    if not row.makes_lists:
+        return terms
+    place = row.value_term
+    return (*terms[:place], pack((terms[place],), list_of(Type.LONG)), *terms[place + 1 :])
+
+
 @pytest.mark.parametrize("row", [r for r in TABLE.values() if r.example is not None], ids=str)
 def test_the_example_of_a_row(row: AggregateFunction) -> None:
     assert row.example is not None
     if row.example.terms not in ("X", "X, Y"):
         pytest.skip("its terms are computed: tests/differential/test_aggregates.py")
     given = [value if isinstance(value, tuple) else (value,) for value in row.example.values]
-    assert evaluate(row, given) == row.example.gives
+    found = evaluate(row, [handed(row, each) for each in given])
+    assert (unpack(found) if row.makes_lists else found) == row.example.gives
 
 
 @pytest.mark.parametrize("row", FOLDED, ids=str)
@@ -86,9 +98,9 @@ def test_it_distributes_over_what_it_says(row: AggregateFunction) -> None:
 
 @pytest.mark.parametrize("row", [row for row in BAGS if row.example is not None], ids=str)
 def test_the_order_of_solutions_does_not_matter(row: AggregateFunction) -> None:
-    also = {"fraction": 0.3, "number": 5, "text": "-", "ordered": 2}
+    also = {"fraction": 0.3, "number": 5, "text": "-", "ordered": 2, "anything": 4}
     values = SAMPLES[row.takes]
-    solutions = [(value, *(also[each] for each in row.also)) for value in values]
+    solutions = [handed(row, (value, *(also[each] for each in row.also))) for value in values]
     found = evaluate(row, solutions)
     for turned in (solutions[::-1], solutions[2:] + solutions[:2]):
         assert evaluate(row, turned) == found or found != found

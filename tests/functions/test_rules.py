@@ -134,7 +134,7 @@ def test_functions_that_give_several_rows_on_spark(spark: Any) -> None:
     [
         ("p(range(1, 2)). query p(X).", "`range` gives several rows"),
         ("p(X) <- X in abs(1). query p(X).", "`abs` gives one value"),
-        ("p(X) <- X in L, q(L). query p(X).", "expected a function that gives several rows"),
+        ("p(X) <- X in l, q(l). query p(X).", "expected a list, or a function that gives several"),
         ("p(X) <- X in range(0, N). query p(X).", "is not bound"),
         ("p(X) <- X in range(0, 1, 0). query p(X).", "a range needs a step that is not 0"),
     ],

@@ -33,9 +33,14 @@ from caladan.program import (
     Variable,
 )
 from caladan.program.aggregates import TABLE
-from caladan.program.types import TYPES, decimal
+from caladan.program.types import TYPES, Type, decimal, list_of, struct_of
 
 _AGGREGATES = [row.name for row in TABLE.values() if "deals" in row.names]
+_TYPES: list[Type] = [
+    *(type for type in TYPES if not type.is_nested),
+    list_of(list_of(Type.STRING)),
+    struct_of(("a", Type.LONG), ("b", list_of(decimal(10, 2)))),
+]
 _NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True) | st.sampled_from(
     [
         "query",
@@ -117,7 +122,7 @@ def rules() -> st.SearchStrategy[Rule]:
 def relations() -> st.SearchStrategy[Declaration]:
     """Declared relations."""
     columns = st.lists(
-        st.builds(Column, names(), st.sampled_from([*TYPES, decimal(10, 2)])), max_size=4
+        st.builds(Column, names(), st.sampled_from([*_TYPES, decimal(10, 2)])), max_size=4
     ).map(tuple)
     return st.builds(Declaration, names(), columns)
 

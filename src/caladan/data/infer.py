@@ -42,6 +42,7 @@ from caladan.program.types import BLANKS, INTEGER_PATTERN, decimal
 from caladan.program.values import parse, plain
 
 ROWS: Final = 1000
+_DEEPEST: Final = 32  # lists and structs within each other
 _START: Final = 1 << 16  # bytes in which a header is looked for
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[ _-][A-Za-z0-9]+)*")
 _EXACT: Final = 16  # doubles hold whole numbers of so few characters
@@ -143,13 +144,15 @@ def _measure(item: object) -> object:
     return _stand_in(item)
 
 
-def _stand_in(value: object) -> object:
-    """A value of the same type."""
+def _stand_in(value: object, depth: int = 0) -> object:
+    """A value of the same type; of what is nested too deeply one that no column holds."""
+    if depth > _DEEPEST:
+        return object()
     if isinstance(value, dict):
         named = cast("dict[str, object]", value)
-        return {name: _stand_in(each) for name, each in named.items()}
+        return {name: _stand_in(each, depth + 1) for name, each in named.items()}
     if isinstance(value, list):
-        return [_stand_in(each) for each in cast("list[object]", value)]
+        return [_stand_in(each, depth + 1) for each in cast("list[object]", value)]
     if isinstance(value, Decimal):
         return 1 << 64 if value.as_tuple().exponent == 0 else 1.5
     return value

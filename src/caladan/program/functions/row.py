@@ -197,7 +197,7 @@ class FunctionRow:
     def gives_lists(self) -> bool:
         """Whether what it gives may be a list."""
         results = {each.result for each in self.overloads}
-        return self.rows is None and not results.isdisjoint((*_MADE, *_SHARED, "type"))
+        return self.rows is None and not results.isdisjoint((*_MADE, "T", "type"))
 
     @property
     def is_vectorized(self) -> bool:
