@@ -366,10 +366,10 @@ def test_explain_for_an_engine(call, engine: str, without: str, with_data: str) 
 
 def test_explain_for_a_master(call) -> None:
     asked = ("explain", "tc.dl", "--stage", "plan", "--master")
-    assert "hashpartitioning(A, 5)" in call(*asked, "local[5]")[1]
-    assert "hashpartitioning(A, 6)" in call(*asked, "local-cluster[2,3,1024]")[1]
-    assert "hashpartitioning(A, n)" in call(*asked, "spark://host:7077")[1]
-    assert "strategy: frame (" in call(*asked, "local", "--strategy", "frame")[1]
+    assert "hashpartitioning(A#6, 5)" in call(*asked, "local[5]")[1]
+    assert "hashpartitioning(A#6, 6)" in call(*asked, "local-cluster[2,3,1024]")[1]
+    assert "hashpartitioning(A#6, n)" in call(*asked, "spark://host:7077")[1]
+    assert "(Driver) [tc_bf][1,0]\n" in call(*asked, "local", "--strategy", "frame")[1]
 
 
 def test_help_and_version(call) -> None:

@@ -78,7 +78,7 @@ def test_parts_stand_in_an_order_in_which_each_can_be_evaluated() -> None:
     assert [type(part).__name__ for part in body.parts] == [
         "Scan",
         "Absence",
-        "Binding",
+        "BodyBinding",
         "Comparison",
     ]
     assert [scan.version for scan in body.atoms] == [Version.FULL]

@@ -279,8 +279,8 @@ def test_values_that_cannot_be_hashed(db: cal.Session) -> None:
     assert [(line, reason) for *_, line, _, _, reason in out["_rejected"]] == [
         (2, "[1] cannot be hashed (unhashable type: 'list') (column c1 of thing)"),
     ]
-    with pytest.raises(cal.CaladanError, match=r"C050.*`p` is a list, which is not a value"):
-        db.run("query thing($p, Y).", {"p": [1]})
+    with pytest.raises(cal.CaladanError, match=r"C050.*`p` is a set, which is not a value"):
+        db.run("query thing($p, Y).", {"p": {1}})
 
 
 def test_where_facts_cannot_go(db: cal.Session, tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_declared_relations_need_data() -> None:
         (lambda db: db.run(CLOSURE).answer, "error[C050]: the program has no query, so there is"),
         (lambda db: db.run(CLOSURE)["tcc"], "error[C010]: the result has no relation `tcc`"),
         (lambda db: db.run(CLOSURE, max_rounds=0), "error[C050]: max_rounds must be a whole"),
-        (lambda db: db.run(CLOSURE, {"x": [1]}), "error[C050]: the parameter `x` is a list, which"),
+        (lambda db: db.run(CLOSURE, {"x": {1}}), "error[C050]: the parameter `x` is a set, which"),
         (lambda db: db.query("none(X)"), "<goal>:1:1: error[C021]: query on `none`, which has"),
         (lambda db: db.sql("SELECT x"), "<program>:1:8: error[C062]: the SQL engine says: "),
         (lambda db: db.why("tc(1, 2)"), "error[C051]: proof trees (`why`) are not available"),

@@ -55,8 +55,8 @@ def test_an_exit_waits_for_work_that_is_late() -> None:
         "    time.sleep(0.5)\n"
         "    print('came back', flush=True)\n"
         "try:\n"
-        "    with clock.running(0.05):\n"
-        "        clock.attended(work)\n"
+        "    with clock.run_clock(0.05):\n"
+        "        clock.wait_for(work)\n"
         "except clock.TimeOver:\n"
         "    print('late', flush=True)\n"
     )

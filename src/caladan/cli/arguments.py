@@ -13,8 +13,8 @@ from caladan import __version__
 from caladan.program.options import GRADE_ALIASES, GRADES, STRATEGIES
 
 STAGES: Final = (
-    "all", "relations", "rules", "pcg", "operators", "delta", "logical", "optimized", "plan",
-    "spark", "sql", "aggregates",
+    "all", "relations", "rules", "pcg", "operators", "logical", "analyzed", "optimized", "delta",
+    "plan", "spark", "sql", "aggregates",
 )  # fmt: skip
 
 ENGINES: Final = ("spark", "embedded", "reference")

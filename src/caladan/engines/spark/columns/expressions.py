@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -55,7 +55,7 @@ from caladan.program.functions import (
     type_word,
 )
 from caladan.program.operations import Operation
-from caladan.program.types import Kind, decimal, wider
+from caladan.program.types import Kind, decimal, nested_union, wider
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -369,9 +369,12 @@ def _as_text(value: ComputedColumn) -> Column:
 
 
 def _alike(left: ComputedColumn, right: ComputedColumn) -> tuple[ComputedColumn, ComputedColumn]:
-    """Both sides in one type: an integer that meets a double becomes one."""
-    if left.type is right.type:
+    """Both sides in one type: an integer that meets a double becomes one, `[]` a list of longs."""
+    if left.type == right.type:
         return left, right
+    if left.type.is_nested and right.type.is_nested:  # bytes say by themselves what is in them
+        either = nested_union(left.type, right.type) or left.type
+        return replace(left, type=either), replace(right, type=either)
     if left.type.is_decimal and right.type.is_decimal:
         both = decimal(*wider(left.type.width, right.type.width))
         return left.as_type(both), right.as_type(both)
