@@ -73,7 +73,8 @@ def _kernels() -> None:
 @given(text=products())
 @FEW
 def test_a_product_stops_when_the_time_is_over(text: str) -> None:
-    assert seconds_of(text, timeout=1) < 1 + SLACK
+    # Facts that wait are sorted at once, tens of millions here: that takes up to 2 s by itself.
+    assert seconds_of(text, timeout=1) < 1 + 2 * SLACK
 
 
 @example(FOUR)

@@ -14,6 +14,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -146,9 +147,6 @@ def call(function: str, values: Sequence[Value]) -> Value:
     return call_rows(row, found, [[value] for value in values], 1)[0]
 
 
-_CALLS: Final = 4_096  # calls between two looks at the clock
-
-
 def call_rows(
     row: FunctionRow, found: Resolved, columns: Sequence[Sequence[Any]], count: int
 ) -> list[Any]:
@@ -162,10 +160,7 @@ def call_rows(
         if not given:
             return [scalar()] * count
         if row.takes_missing or not any(None in column for column in given):
-            made: list[Any] = []
-            for start in range(0, count, _CALLS):
-                look()
-                made += map(scalar, *(column[start : start + _CALLS] for column in given))
+            made = _call_each(scalar, given, count)
         else:
             made = [None if None in each else scalar(*each) for each in zip(*given, strict=True)]
     except ValueError as problem:
@@ -177,6 +172,21 @@ def call_rows(
         if numbers and not -_LONG <= min(numbers) <= max(numbers) < _LONG:
             raise OverflowError("an integer of more than 64 bits")
     return made
+
+
+def _call_each(scalar: Callable[..., Any], given: Sequence[Sequence[Any]], count: int) -> list[Any]:
+    """The value of each row, with a look at the clock after every twentieth of a second or so."""
+    made: list[Any] = []
+    size = 8
+    while len(made) < count:
+        look()
+        began, start = monotonic(), len(made)
+        made += map(scalar, *(column[start : start + size] for column in given))
+        size = 2 * size if monotonic() - began < _GLANCE else max(size // 2, 1)
+    return made
+
+
+_GLANCE: Final = 0.05  # seconds between two looks at the clock
 
 
 def _check_finite(made: Sequence[Any], given: Sequence[Sequence[Any]]) -> None:
