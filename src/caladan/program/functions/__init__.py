@@ -159,10 +159,8 @@ def call_rows(
     try:
         if not given:
             return [scalar()] * count
-        if row.takes_missing or not any(None in column for column in given):
-            made = _call_each(scalar, given, count)
-        else:
-            made = [None if None in each else scalar(*each) for each in zip(*given, strict=True)]
+        has_gaps = not row.takes_missing and any(None in column for column in given)
+        made = _call_each(_skip_missing(scalar) if has_gaps else scalar, given, count)
     except ValueError as problem:
         raise CallFailed(row.name, str(problem)) from None
     if found.returns is Type.DOUBLE and math.inf in map(abs, (m for m in made if m is not None)):
@@ -172,6 +170,10 @@ def call_rows(
         if numbers and not -_LONG <= min(numbers) <= max(numbers) < _LONG:
             raise OverflowError("an integer of more than 64 bits")
     return made
+
+
+def _skip_missing(scalar: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *each: None if None in each else scalar(*each)
 
 
 def _call_each(scalar: Callable[..., Any], given: Sequence[Sequence[Any]], count: int) -> list[Any]:
